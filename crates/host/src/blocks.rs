@@ -17,6 +17,7 @@ use onpath_wire::disk::block::{DATA_FILE_HEADER_BYTES, DATA_FILE_MAGIC, DataFile
 use onpath_wire::disk::superblock::{FEATURES_KNOWN, FORMAT_VERSION, FileStart, JournalId};
 use onpath_wire::errno::Errno;
 use onpath_wire::limits::{BLOCK_BYTES, IO_BYTES_MAX};
+use onpath_wire::shown::Shown;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -33,7 +34,7 @@ const FILES_MAX: u32 = 1 << 14;
 #[derive(Debug, Error)]
 pub enum BlocksError {
     /// The operating system refused.
-    #[error("{what} {}: {source}", path.display())]
+    #[error("{what} {}: {source}", path.shown())]
     Io {
         /// What was tried.
         what: &'static str,
@@ -43,13 +44,13 @@ pub enum BlocksError {
         source: io::Error,
     },
     /// A data file is missing among the others.
-    #[error("{} is missing, though a later data file is there: restore it from a backup of the directory", path.display())]
+    #[error("{} is missing, though a later data file is there: restore it from a backup of the directory", path.shown())]
     Missing {
         /// The file.
         path: PathBuf,
     },
     /// The header does not check.
-    #[error("{} is damaged: {why} at byte 0; restore it from a backup of the directory", path.display())]
+    #[error("{} is damaged: {why} at byte 0; restore it from a backup of the directory", path.shown())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -57,7 +58,7 @@ pub enum BlocksError {
         why: String,
     },
     /// A file of another version, or with unknown features.
-    #[error("{} has format version {version}, features {features:#x}: this program reads version {FORMAT_VERSION} and features {FEATURES_KNOWN:#x}; use the onpath that wrote it", path.display())]
+    #[error("{} has format version {version}, features {features:#x}: this program reads version {FORMAT_VERSION} and features {FEATURES_KNOWN:#x}; use the onpath that wrote it", path.shown())]
     Version {
         /// The file.
         path: PathBuf,
@@ -67,7 +68,7 @@ pub enum BlocksError {
         features: u64,
     },
     /// A file of another file system, of another number, or of another size.
-    #[error("{} belongs elsewhere: it is data file {number} of {journal} with {file_blocks} blocks; put the file system's own file back", path.display())]
+    #[error("{} belongs elsewhere: it is data file {number} of {journal} with {file_blocks} blocks; put the file system's own file back", path.shown())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -214,7 +215,7 @@ impl BlockFiles {
         };
         result.unwrap_or_else(|error| {
             if !sys::is_no_space(&error) {
-                tracing::error!(dir = %self.dir.display(), %error, "a data file failed");
+                tracing::error!(dir = %self.dir.shown(), %error, "a data file failed");
             }
             DiskResult::Failed(Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))
         })
@@ -234,7 +235,7 @@ impl BlockFiles {
         }
         let result = self.flush_dirty();
         if let Err(error) = &result {
-            *failure = Some(format!("an earlier flush of {} failed: {error}", self.dir.display()));
+            *failure = Some(format!("an earlier flush of {} failed: {error}", self.dir.shown()));
         }
         result
     }

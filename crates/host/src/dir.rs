@@ -19,6 +19,7 @@ use onpath_wire::disk::superblock::{
 use onpath_wire::ids::Term;
 use onpath_wire::limits::SHARDS_MAX;
 use onpath_wire::secrets::{Inner, Placement, Secrets};
+use onpath_wire::shown::Shown;
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt};
@@ -318,7 +319,7 @@ fn lock(path: &Path, name: &Path, mut file: File) -> Result<File, DirError> {
             return Err(DirError::InUse { path: path.to_owned(), pid });
         }
         if ending && !std::mem::replace(&mut told, true) {
-            tracing::warn!(dir = %path.display(), pid, "waiting for the process that has served it, which is ending");
+            tracing::warn!(dir = %path.shown(), pid, "waiting for the process that has served it, which is ending");
         }
         std::thread::sleep(LOOK_EVERY);
     }

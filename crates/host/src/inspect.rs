@@ -18,6 +18,7 @@ use onpath_store::{Changes, Image, ObjectCheck, StoreError};
 use onpath_wire::disk::superblock::Superblock;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{NodeId, RecordSeq, Term};
+use onpath_wire::shown::Shown;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,7 +51,7 @@ pub enum InspectError {
     #[error(transparent)]
     Stream(#[from] StreamError),
     /// What it tells cannot be kept.
-    #[error("the state cannot be kept in {}: {source}; give a directory with more room (--temp)", dir.display())]
+    #[error("the state cannot be kept in {}: {source}; give a directory with more room (--temp)", dir.shown())]
     Temporary {
         /// The directory for temporary files.
         dir: PathBuf,

@@ -6,6 +6,7 @@
 use crate::dir::DirError;
 use crate::held::{self, FILE_MODE, Held, SUBDIRECTORY_MODE};
 use crate::sys;
+use onpath_wire::shown::Shown;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 use std::io;
@@ -67,7 +68,7 @@ pub(crate) fn check(held: &Held, path: &Path, modes: Modes) -> Result<(), DirErr
     walk.folder(&held::folder(path).map_err(failed)?, path, 0)?;
     if walk.changed > 0 {
         tracing::warn!(
-            dir = %path.display(),
+            dir = %path.shown(),
             changed = walk.changed,
             "modes are changed: DIR has 0711 now, directories in it 0700, files 0600; other users reach its socket and nothing else"
         );

@@ -22,6 +22,7 @@ use onpath_wire::ids::{Birth, NodeId, RequestSeq, SessionNumber, Term};
 use onpath_wire::packet::Packet;
 use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::secrets::Secrets;
+use onpath_wire::shown::Shown;
 use onpath_wire::tracking::{Form, Switches};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -99,7 +100,7 @@ pub enum ServerError {
     #[error(transparent)]
     Stream(#[from] StreamError),
     /// Something is on its way between roles and does not arrive.
-    #[error("{} does not come to rest: {pending} messages, transactions or removals are left; run `onpath fsck`", dir.display())]
+    #[error("{} does not come to rest: {pending} messages, transactions or removals are left; run `onpath fsck`", dir.shown())]
     Restless {
         /// DIR.
         dir: PathBuf,
@@ -217,7 +218,7 @@ impl ServerBuilder {
             watcher.done(1);
             blocks.read_block(file, offset, block)
         });
-        let cut = report.tail_cut.as_ref().map(|cut| format!("{}:{}: {}", cut.file.display(), cut.offset, cut.why));
+        let cut = report.tail_cut.as_ref().map(|cut| format!("{}:{}: {}", cut.file.shown(), cut.offset, cut.why));
         let mut replayed = Replayed::default();
         shards.iter().for_each(|shard| replayed += shard.replayed());
         tracing::debug!(

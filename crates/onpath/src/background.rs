@@ -7,6 +7,7 @@ use crate::cli::{absolute, say};
 use crate::progress::Progress;
 use anyhow::Context;
 use clap::Args;
+use onpath_wire::shown::Shown;
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File};
@@ -147,7 +148,7 @@ impl Readiness {
 
 fn open_log(path: &Path) -> anyhow::Result<File> {
     let file = File::options().append(true).create(true).open(path);
-    file.with_context(|| format!("cannot log to {}: name a file that can be written", path.display()))
+    file.with_context(|| format!("cannot log to {}: name a file that can be written", path.shown()))
 }
 
 /// Where processes in the background log that were not told where to.

@@ -15,6 +15,7 @@ use onpath_host::server::{CHECKPOINT_BYTES, ServerBuilder, ServerOptions, Tracki
 use onpath_session::{Session, SessionIn};
 use onpath_wire::ids::NodeId;
 use onpath_wire::limits::COMMIT_INTERVAL_MS;
+use onpath_wire::shown::Shown;
 use onpath_wire::tracking::Form;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -140,7 +141,7 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
         progress.finish();
         metrics.serve(&server.node, "dev")?;
         detach_dead_mounts(&dir, None)?;
-        ready.announce(&format!("onpath: serving {}", args.dir.display()));
+        ready.announce(&format!("onpath: serving {}", args.dir.shown()));
         receiver.recv()?;
         return Ok(server.stop()?);
     };

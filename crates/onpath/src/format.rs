@@ -3,6 +3,7 @@
 use crate::cli::{directory, say};
 use clap::Args;
 use onpath_host::dir::Dir;
+use onpath_wire::shown::Shown;
 use std::path::PathBuf;
 
 /// Arguments of `onpath format`.
@@ -20,8 +21,8 @@ pub(crate) fn run(args: FormatArgs) -> anyhow::Result<()> {
     anyhow::ensure!(
         dir.fresh,
         "{} holds a file system already; it was left alone (onpath dev {0} MOUNTPOINT mounts it)",
-        args.dir.display()
+        args.dir.shown()
     );
-    say(&format!("onpath: formatted {} with {} shards", args.dir.display(), dir.superblock().shards()));
+    say(&format!("onpath: formatted {} with {} shards", args.dir.shown(), dir.superblock().shards()));
     Ok(())
 }

@@ -4,6 +4,7 @@ use crate::{cli, helper};
 use anyhow::Context;
 use clap::Args;
 use clap_complete::Shell;
+use onpath_wire::shown::Shown;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `onpath completions`.
@@ -30,10 +31,10 @@ pub(crate) struct ManArgs {
 
 pub(crate) fn man(args: ManArgs) -> anyhow::Result<()> {
     let dir = &args.dir;
-    std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.shown()))?;
     clap_mangen::generate_to(cli::command(), dir)
         .and_then(|()| helper_page(dir))
-        .with_context(|| format!("cannot write into {}", dir.display()))
+        .with_context(|| format!("cannot write into {}", dir.shown()))
 }
 
 /// The page of the helper, which belongs to mount(8).

@@ -10,6 +10,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use onpath_fuse::mount::{MountOptions, Namespace, OptionError, remount};
 use onpath_host::dir::is_ending;
 use onpath_host::stream::{ANSWER_WITHIN, request_status};
+use onpath_wire::shown::{Shown, lines};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -99,7 +100,7 @@ pub(crate) fn is_called(name: Option<OsString>) -> bool {
 pub(crate) fn main() -> ExitCode {
     let args = match command().try_get_matches().and_then(|found| Helper::from_arg_matches(&found)) {
         Ok(args) => args,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(error),
     };
     start_log(&LogArgs::of_level("warn"));
     match mount(&args) {
@@ -199,13 +200,13 @@ fn mount(args: &Helper) -> anyhow::Result<i32> {
     }
     let mountpoint = absolute(&args.mountpoint)?;
     let command = if is_url(&args.source) {
-        anyhow::ensure!(!wanted.serve, "-o serve: {} is served by its hosts", args.source.display());
+        anyhow::ensure!(!wanted.serve, "-o serve: {} is served by its hosts", args.source.shown());
         of_hosts(args, &wanted, &mountpoint)?
     } else {
         serving(args, &wanted, &absolute(&args.source)?, &mountpoint)?
     };
     if args.verbose || args.fake {
-        let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+        let words: Vec<_> = command.iter().map(|word| word.shown().to_string()).collect();
         eprintln!("mount.onpath: {}onpath {}", if args.fake { "would run " } else { "" }, words.join(" "));
     }
     if args.fake {
@@ -214,7 +215,7 @@ fn mount(args: &Helper) -> anyhow::Result<i32> {
     match background::start(&command)? {
         Started::Ready(line) => {
             if args.verbose {
-                eprintln!("{line}");
+                eprintln!("{}", lines(&line));
             }
             Ok(0)
         }

@@ -8,6 +8,7 @@ use clap::Args;
 use onpath_fuse::mount::{FILESYSTEM_TYPE, mounts};
 use onpath_host::stream::request_inspection;
 use onpath_wire::ids::InodeId;
+use onpath_wire::shown::Shown;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -40,15 +41,15 @@ pub(crate) fn run(args: InspectArgs) -> anyhow::Result<()> {
 
 /// The DIR of the mount that a directory is on, and its inode.
 fn on_a_mount(path: &Path) -> anyhow::Result<(PathBuf, u64)> {
-    let path = path.canonicalize().with_context(|| format!("{}", path.display()))?;
-    let metadata = path.metadata().with_context(|| format!("{}", path.display()))?;
-    anyhow::ensure!(metadata.is_dir(), "{} is not a directory: inspect its parent", path.display());
+    let path = path.canonicalize().with_context(|| format!("{}", path.shown()))?;
+    let metadata = path.metadata().with_context(|| format!("{}", path.shown()))?;
+    anyhow::ensure!(metadata.is_dir(), "{} is not a directory: inspect its parent", path.shown());
     let (dir, inode) = (served_by(&path)?, metadata.ino());
     anyhow::ensure!(
         !url::is_url(&dir),
         "{} is on a mount of a cluster, whose hosts do not tell this over the network: \
          run `onpath inspect --inode {inode} DIR` on each host, DIR being its directory",
-        path.display()
+        path.shown()
     );
     Ok((dir, inode))
 }
@@ -64,7 +65,7 @@ pub(crate) fn serving(path: &Path) -> anyhow::Result<PathBuf> {
     anyhow::ensure!(
         !url::is_url(&dir),
         "{} is on a mount of a cluster, whose hosts do not tell this over the network: give the directory of a host, on that host",
-        path.display()
+        path.shown()
     );
     Ok(dir)
 }
@@ -76,6 +77,6 @@ pub(crate) fn served_by(path: &Path) -> anyhow::Result<PathBuf> {
     let mount = over.max_by_key(|mount| mount.mountpoint.as_os_str().len());
     match mount.filter(|mount| mount.kind == FILESYSTEM_TYPE) {
         Some(mount) => Ok(PathBuf::from(mount.source)),
-        None => anyhow::bail!("{} is not on a mount of Onpath: give a directory below a mountpoint", path.display()),
+        None => anyhow::bail!("{} is not on a mount of Onpath: give a directory below a mountpoint", path.shown()),
     }
 }

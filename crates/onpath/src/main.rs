@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     }
     let args = match cli::command().try_get_matches().and_then(|found| cli::Cli::from_arg_matches(&found)) {
         Ok(args) => args,
-        Err(error) => return cli::usage(&error),
+        Err(error) => return cli::usage(error),
     };
     cli::start_log(&args.log);
     match cli::run(args.command) {

@@ -17,6 +17,7 @@ use onpath_host::node::NodeBuilder;
 use onpath_host::progress::{Stage, Watcher};
 use onpath_session::{Session, SessionConfig};
 use onpath_wire::ids::NodeId;
+use onpath_wire::shown::Shown;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,7 +72,7 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
     let metrics = args.metrics.bind()?;
     if dir.is_none() {
         progress.begin(Stage::uncounted("waiting for a host that answers"));
-        progress.set_more(args.source.display().to_string());
+        progress.set_more(args.source.shown().to_string());
     }
     let way = Way::find(&args.source, args.key_file.as_deref(), Duration::from_secs(args.timeout))?;
     progress.finish();

@@ -11,6 +11,7 @@ use onpath_fuse::serve::{ServeError, ServeOptions};
 use onpath_host::node::{Effects, Node, Port};
 use onpath_session::fs::FsRequest;
 use onpath_session::{LostReason, Session, SessionIn, SessionOut};
+use onpath_wire::shown::Shown;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
@@ -196,7 +197,7 @@ pub(crate) fn serve(
     let reader = {
         let mount = mount.clone();
         std::thread::Builder::new().name("fuse-reader-0".into()).spawn(move || -> Result<(), ServeError> {
-            let mounted = || ready.announce(&format!("onpath: mounted on {}", mountpoint.display()));
+            let mounted = || ready.announce(&format!("onpath: mounted on {}", mountpoint.shown()));
             let result = mount.serve(&filesystem, ServeOptions::default(), mounted);
             _ = sender.send(Event::Unmounted); // the main thread may have ended first
             result

@@ -6,6 +6,7 @@ use clap::Args;
 use onpath_host::dir::read_superblock;
 use onpath_host::progress::Watcher;
 use onpath_host::reshape::reshape;
+use onpath_wire::shown::Shown;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -30,11 +31,11 @@ pub(crate) fn run(args: ReshapeArgs) -> anyhow::Result<()> {
     let moved = reshape(&dir, args.shards, &watcher)?;
     progress.finish();
     if before == args.shards {
-        say(&format!("onpath: {} has {before} shards already", dir.display()));
+        say(&format!("onpath: {} has {before} shards already", dir.shown()));
     } else {
         say(&format!(
             "onpath: {} has {} shards now, not {before}; {moved} objects were moved",
-            dir.display(),
+            dir.shown(),
             args.shards
         ));
     }

@@ -17,6 +17,7 @@ use onpath_host::progress::{Stage, Unwatched, Watcher};
 use onpath_host::server::{CHECKPOINT_BYTES, ServerOptions, TrackingOptions};
 use onpath_host::udp::{ClusterIs, HostIs};
 use onpath_wire::codec::Blob;
+use onpath_wire::shown::Shown;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -114,7 +115,7 @@ impl<'a> Arrivals<'a> {
         let progress = self.progress.as_ref()?;
         let missing = self.member.missing();
         let hosts = self.cluster.hosts.iter().filter(|host| missing.contains(&host.number));
-        let names: Vec<String> = hosts.map(|host| format!("{} ({})", host.name, host.place())).collect();
+        let names: Vec<String> = hosts.map(|host| format!("{} ({})", host.name.shown(), host.place())).collect();
         if names.is_empty() {
             progress.finish();
             self.progress = None;
@@ -131,8 +132,8 @@ fn refuse_mounts(directory: &Path) -> anyhow::Result<()> {
     match served_by(&absolute(directory)?) {
         Ok(source) if url::is_url(&source) => bail!(
             "{} lies on a mount of a cluster ({}), whose hosts a host must not wait for: unmount that, or give this host another directory",
-            directory.display(),
-            source.display()
+            directory.shown(),
+            source.shown()
         ),
         _ => Ok(()),
     }
@@ -142,13 +143,13 @@ fn refuse_mounts(directory: &Path) -> anyhow::Result<()> {
 #[derive(Debug, Error)]
 enum Refused {
     /// That one knows another directory of it.
-    #[error("{by} knows another directory of {host}: {} is not the one that it had. Bring that back; only if it is lost for good, with all names and bytes that were in it, start this host once with --replace-lost-directory", directory.display())]
+    #[error("{by} knows another directory of {host}: {} is not the one that it had. Bring that back; only if it is lost for good, with all names and bytes that were in it, start this host once with --replace-lost-directory", directory.shown())]
     Directory { by: String, host: String, directory: PathBuf },
     /// That one has heard of a later state of its directory.
-    #[error("{by} has heard of a later state of the directory of {host}: {} is an old copy. Bring the present one back; only if it is lost for good, with all names and bytes that were in it, move the copy away and start this host once with --replace-lost-directory", directory.display())]
+    #[error("{by} has heard of a later state of the directory of {host}: {} is an old copy. Bring the present one back; only if it is lost for good, with all names and bytes that were in it, move the copy away and start this host once with --replace-lost-directory", directory.shown())]
     OldCopy { by: String, host: String, directory: PathBuf },
     /// Its new directory was formatted with other secrets.
-    #[error("{by} has other secrets than {host}, whose directory {} is new: copy the key file of {by} to this host, remove what is in the directory, and start it again; where both are new, either file will do", directory.display())]
+    #[error("{by} has other secrets than {host}, whose directory {} is new: copy the key file of {by} to this host, remove what is in the directory, and start it again; where both are new, either file will do", directory.shown())]
     Secrets { by: String, host: String, directory: PathBuf },
 }
 

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use onpath_dataplane::Config;
 use onpath_wire::innet::INNET_UDP_PORT;
+use onpath_wire::shown::Shown;
 use onpath_xdp::pins::{self, PINS};
 use onpath_xdp::{XdpConfig, XdpError, XdpSwitch};
 use serde_json::json;
@@ -100,13 +101,17 @@ fn attach(args: &AttachArgs) -> anyhow::Result<()> {
 /// The directory of the switch on a device.
 fn found(device: &str) -> anyhow::Result<PathBuf> {
     let mut dirs = pins::attached_to(Path::new(PINS), device)?;
-    ensure!(dirs.len() < 2, "{device}: several switches are named so below {PINS}, in other network namespaces");
+    ensure!(
+        dirs.len() < 2,
+        "{}: several switches are named so below {PINS}, in other network namespaces",
+        device.shown()
+    );
     Ok(dirs.pop().ok_or_else(|| XdpError::NotAttached(device.to_owned()))?)
 }
 
 fn detach(device: &str) -> anyhow::Result<()> {
     pins::detach(&found(device)?, device)?;
-    say(&format!("onpath: no switch is on {device} any more"));
+    say(&format!("onpath: no switch is on {} any more", device.shown()));
     Ok(())
 }
 
@@ -116,7 +121,7 @@ fn status(args: &StatusArgs) -> anyhow::Result<()> {
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(["device", "what", "value"]);
     for device in &args.devices {
         let dir = found(device)?;
-        let switch = XdpSwitch::open(&dir).with_context(|| format!("cannot open the switch on {device}"))?;
+        let switch = XdpSwitch::open(&dir).with_context(|| format!("cannot open the switch on {}", device.shown()))?;
         let (tracking, XdpConfig { program, address }) = (switch.tracking()?, *switch.config());
         let address = SocketAddrV4::new(address, program.udp_port);
         let counters = switch.counters()?;
@@ -128,7 +133,7 @@ fn status(args: &StatusArgs) -> anyhow::Result<()> {
         ];
         let rows = head.into_iter().chain(counters.iter().map(|(name, value)| (*name, value.to_string())));
         rows.for_each(|(name, value)| {
-            table.add_row([device.clone(), name.to_owned(), value]);
+            table.add_row([device.shown().to_string(), name.to_owned(), value]);
         });
         let counters: serde_json::Map<_, _> =
             counters.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();

@@ -220,6 +220,21 @@ fn files_and_functions_have_a_readable_size() {
     assert!(long_files.is_empty(), "files of more than {FILE_LINES_MAX} lines:\n{}", long_files.join("\n"));
 }
 
+/// Names go to terminals by `crates/wire/src/shown.rs`: what std makes of a path is the path, whatever a terminal does with it.
+#[test]
+fn names_are_shown_in_one_way() {
+    let ours = |file: &&PathBuf| !["/tests/", "/tests.rs", "/build.rs"].iter().any(|tests| shown(file).contains(tests));
+    let mut raw = Vec::new();
+    for file in all_sources().iter().filter(ours) {
+        let text = read(file);
+        // Modules of tests come last in a file.
+        let code = text.split("#[cfg(test)]\nmod ").next().expect("split gives at least one");
+        let lines = code.lines().enumerate().filter(|(_, line)| line.contains(".display()"));
+        raw.extend(lines.map(|(number, _)| format!("{}:{}", shown(file), number + 1)));
+    }
+    assert!(raw.is_empty(), "write `.shown()` for `.display()`:\n{}", raw.join("\n"));
+}
+
 #[test]
 fn every_file_says_what_it_is_for() {
     let silent: Vec<String> =

@@ -26,6 +26,7 @@ pub mod reply;
 pub mod report;
 pub mod request;
 pub mod secrets;
+pub mod shown;
 pub mod tracking;
 pub mod xattr;
 

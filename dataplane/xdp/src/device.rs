@@ -3,6 +3,7 @@
 
 use crate::XdpError;
 use crate::error::Doing;
+use onpath_wire::shown::Shown;
 use rustix::net::{AddressFamily, SocketType};
 use std::io;
 use std::net::SocketAddrV4;
@@ -54,7 +55,7 @@ impl Device {
             }
             let number = request.ifr_ifru.ifru_ifindex;
             if libc::ioctl(any.as_raw_fd(), libc::SIOCGIFHWADDR, &raw mut request) != 0 {
-                return Err(io::Error::last_os_error()).doing(format!("{name}: asking for its link address"));
+                return Err(io::Error::last_os_error()).doing(format!("{}: asking for its link address", name.shown()));
             }
             (number, request.ifr_ifru.ifru_hwaddr.sa_data)
         };

@@ -1,6 +1,7 @@
 //! What can go wrong, and what to do about it.
 
 use onpath_dataplane::{ConfigError, ControlError, Port};
+use onpath_wire::shown::Shown;
 use std::error::Error;
 use std::io;
 use std::path::PathBuf;
@@ -22,35 +23,38 @@ pub enum XdpError {
     #[error("this kernel has no bpf(2): it was built without CONFIG_BPF_SYSCALL; use a switch in user space")]
     NoBpf,
     /// No such device in this network namespace.
-    #[error("{0}: no such network device here (`ip link` lists them)")]
+    #[error("{}: no such network device here (`ip link` lists them)", .0.shown())]
     NoDevice(String),
     /// Too many devices.
-    #[error("no room for device {0}: a switch has at most {max}", max = crate::DEVICES_MAX)]
+    #[error("no room for device {device}: a switch has at most {max}", device = .0.shown(), max = crate::DEVICES_MAX)]
     Devices(String),
     /// The driver has no native XDP.
     #[error(
-        "{0}: its driver has no native XDP, which the copies of a mark need; use another device or a \
-         switch in user space"
+        "{}: its driver has no native XDP, which the copies of a mark need; use another device or a \
+         switch in user space",
+        .0.shown()
     )]
     NoNativeMode(String),
     /// Another program is attached.
     #[error(
-        "{0}: it has an XDP program already (`ip link show dev {0}`); take it off with `ip link set dev {0} xdp off`"
+        "{device}: it has an XDP program already (`ip link show dev {device}`); take it off with `ip link set dev {device} xdp off`",
+        device = .0.shown()
     )]
     Busy(String),
     /// Frames may be too large.
     #[error(
-        "{0}: its MTU, or that of the other end of a veth, is too large for XDP: make it 3,498 bytes or less (`ip link set dev {0} mtu 1500`)"
+        "{device}: its MTU, or that of the other end of a veth, is too large for XDP: make it 3,498 bytes or less (`ip link set dev {device} mtu 1500`)",
+        device = .0.shown()
     )]
     Mtu(String),
     /// The pins have nowhere to be.
-    #[error("{0} is not on a BPF file system: mount one (`mount -t bpf bpf /sys/fs/bpf`)")]
+    #[error("{} is not on a BPF file system: mount one (`mount -t bpf bpf /sys/fs/bpf`)", .0.shown())]
     NoPins(PathBuf),
     /// A switch is there already.
-    #[error("{0}: a switch is there already: detach it first")]
+    #[error("{}: a switch is there already: detach it first", .0.shown())]
     Pinned(PathBuf),
     /// Nothing is attached.
-    #[error("{0}: no switch of onpath is attached to it")]
+    #[error("{}: no switch of onpath is attached to it", .0.shown())]
     NotAttached(String),
     /// A port that no [`crate::Way`] was given for.
     #[error("port {port} has no address: give its way first", port = .0.0)]
@@ -101,7 +105,7 @@ pub(crate) fn attaching(device: &str, source: Box<dyn Error + Send + Sync>) -> X
         Some(libc::EBUSY | libc::EEXIST) => XdpError::Busy(device),
         Some(libc::ERANGE | libc::EMSGSIZE) => XdpError::Mtu(device),
         Some(libc::ENODEV) => XdpError::NoDevice(device),
-        _ => doing(format!("{device}: attaching the XDP program"))(source),
+        _ => doing(format!("{}: attaching the XDP program", device.shown()))(source),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::maps::{MAPS, Maps, PROGRAMS, Programs};
 use crate::{DEVICES_MAX, XdpConfig, XdpError, XdpSwitch, layout};
 use aya::maps::{Map, MapData};
 use aya::programs::links::{FdLink, PinnedLink};
+use onpath_wire::shown::Shown;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -23,13 +24,13 @@ pub fn directory(pins: &Path, cluster: u32) -> PathBuf {
 /// Makes a directory below a BPF file system.
 pub(crate) fn make(dir: &Path) -> Result<(), XdpError> {
     let there = dir.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
-    if rustix::fs::statfs(there).doing(format!("{}", there.display()))?.f_type as u64 != BPF_FS {
+    if rustix::fs::statfs(there).doing(format!("{}", there.shown()))?.f_type as u64 != BPF_FS {
         return Err(XdpError::NoPins(dir.to_owned()));
     }
     if dir.exists() {
         return Err(XdpError::Pinned(dir.to_owned()));
     }
-    std::fs::create_dir_all(dir).doing(format!("making {}", dir.display()))
+    std::fs::create_dir_all(dir).doing(format!("making {}", dir.shown()))
 }
 
 /// Takes away what `make` and pinning have left; what is not there is no error.
@@ -45,7 +46,7 @@ pub(crate) fn unmake(dir: &Path) {
 /// # Errors
 /// A directory that cannot be read, for other reasons than that it is not there.
 pub fn attached_to(pins: &Path, device: &str) -> Result<Vec<PathBuf>, XdpError> {
-    let doing = || format!("reading {}", pins.display());
+    let doing = || format!("reading {}", pins.shown());
     let entries = match std::fs::read_dir(pins) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(vec![]),
         other => other.doing(doing())?,
@@ -69,9 +70,9 @@ pub fn detach(dir: &Path, device: &str) -> Result<(), XdpError> {
     if !path.exists() {
         return Err(XdpError::NotAttached(device.to_owned()));
     }
-    let link = PinnedLink::from_pin(&path).doing(format!("opening {}", path.display()))?;
+    let link = PinnedLink::from_pin(&path).doing(format!("opening {}", path.shown()))?;
     // What holds it is dropped, and with it the link.
-    drop(link.unpin().doing(format!("removing {}", path.display()))?);
+    drop(link.unpin().doing(format!("removing {}", path.shown()))?);
     if links(dir)?.is_empty() {
         unmake(dir);
     }
@@ -81,8 +82,8 @@ pub fn detach(dir: &Path, device: &str) -> Result<(), XdpError> {
 /// Names of the devices whose links are pinned.
 fn links(dir: &Path) -> Result<Vec<String>, XdpError> {
     let mut names = vec![];
-    for entry in std::fs::read_dir(dir).doing(format!("reading {}", dir.display()))? {
-        let name = entry.doing(format!("reading {}", dir.display()))?.file_name();
+    for entry in std::fs::read_dir(dir).doing(format!("reading {}", dir.shown()))? {
+        let name = entry.doing(format!("reading {}", dir.shown()))?.file_name();
         names.extend(name.to_str().and_then(|name| name.strip_prefix(LINK)).map(str::to_owned));
     }
     Ok(names)
@@ -113,8 +114,8 @@ impl XdpSwitch {
 
     fn pin_links(&mut self, dir: &Path) -> Result<(), XdpError> {
         for (name, link) in self.links.drain(..) {
-            let link: FdLink = link.try_into().doing(format!("{name}: a link that outlives this process"))?;
-            link.pin(dir.join(format!("{LINK}{name}"))).doing(format!("{name}: pinning its link"))?;
+            let link: FdLink = link.try_into().doing(format!("{}: a link that outlives this process", name.shown()))?;
+            link.pin(dir.join(format!("{LINK}{name}"))).doing(format!("{}: pinning its link", name.shown()))?;
         }
         Ok(())
     }
@@ -125,7 +126,7 @@ impl XdpSwitch {
     /// No switch there.
     pub fn open(dir: &Path) -> Result<XdpSwitch, XdpError> {
         let maps = Maps::from(|name| {
-            let what = || format!("opening {}", dir.join(name).display());
+            let what = || format!("opening {}", dir.join(name).shown());
             Map::from_map_data(MapData::from_pin(dir.join(name)).doing(what())?).doing(what())
         })?;
         let programs = Programs::pinned(dir)?;

@@ -11,6 +11,7 @@ mod files;
 mod names;
 mod table;
 
+use onpath_wire::shown::Shown;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,7 +32,7 @@ use table::{Handles, Nodes};
 #[derive(Debug, thiserror::Error)]
 pub enum FloorError {
     /// The directory to show cannot be opened.
-    #[error("cannot open directory {path}: {source}")]
+    #[error("cannot open directory {}: {source}", path.shown())]
     Directory {
         /// Which.
         path: PathBuf,
@@ -40,7 +41,7 @@ pub enum FloorError {
         source: std::io::Error,
     },
     /// The mountpoint lies below the directory shown: the server would wait for itself.
-    #[error("mountpoint {mountpoint} lies in the directory {directory} it is to show: choose another")]
+    #[error("mountpoint {} lies in the directory {} it is to show: choose another", mountpoint.shown(), directory.shown())]
     Inside {
         /// Mountpoint.
         mountpoint: PathBuf,

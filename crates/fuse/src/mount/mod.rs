@@ -7,6 +7,7 @@ mod options;
 mod server;
 mod users;
 
+use onpath_wire::shown::Shown;
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -38,13 +39,13 @@ const DEAD_MOUNTS_MAX: usize = 64;
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
     /// The mountpoint does not exist.
-    #[error("mountpoint {0} does not exist: create it first (mkdir -p)")]
+    #[error("mountpoint {} does not exist: create it first (mkdir -p)", .0.shown())]
     Missing(PathBuf),
     /// The mountpoint is not a directory.
-    #[error("mountpoint {0} is not a directory")]
+    #[error("mountpoint {} is not a directory", .0.shown())]
     NotADirectory(PathBuf),
     /// A live mount of ours is there.
-    #[error("mountpoint {0} is busy: already mounted; unmount it first (umount {0})")]
+    #[error("mountpoint {path} is busy: already mounted; unmount it first (umount {path})", path = .0.shown())]
     AlreadyMounted(PathBuf),
     /// `/dev/fuse` is missing.
     #[error("/dev/fuse is missing: load the kernel module (modprobe fuse), or give the container the device")]
@@ -53,7 +54,7 @@ pub enum MountError {
     #[error("mounting needs root (CAP_SYS_ADMIN)")]
     NotRoot,
     /// Still in use.
-    #[error("{mountpoint} is busy: {users}")]
+    #[error("{} is busy: {users}", mountpoint.shown())]
     Busy {
         /// Where.
         mountpoint: PathBuf,
@@ -61,11 +62,13 @@ pub enum MountError {
         users: Usage,
     },
     /// Nothing of ours is mounted there.
-    #[error("{0} is not an Onpath mount")]
+    #[error("{} is not an Onpath mount", .0.shown())]
     NotMounted(PathBuf),
     /// The mount would hide the directory of its own server.
     #[error(
-        "directory {dir} and mountpoint {mountpoint} lie one in the other: the mount would hide what its own server keeps; choose a mountpoint beside the directory"
+        "directory {} and mountpoint {} lie one in the other: the mount would hide what its own server keeps; choose a mountpoint beside the directory",
+        dir.shown(),
+        mountpoint.shown()
     )]
     Nested {
         /// DIR.
@@ -75,7 +78,9 @@ pub enum MountError {
     },
     /// The mount would hide a file to which its own server writes.
     #[error(
-        "{file} lies below the mountpoint {mountpoint}: who serves the mount would wait for itself to write it; choose another place for it"
+        "{} lies below the mountpoint {}: who serves the mount would wait for itself to write it; choose another place for it",
+        file.shown(),
+        mountpoint.shown()
     )]
     Hidden {
         /// The file.
@@ -84,10 +89,10 @@ pub enum MountError {
         mountpoint: PathBuf,
     },
     /// Something else is mounted over our mount.
-    #[error("another file system is mounted over {0}: unmount that first")]
+    #[error("another file system is mounted over {}: unmount that first", .0.shown())]
     Covered(PathBuf),
     /// A system call failed otherwise.
-    #[error("cannot {action} {path}: {source}")]
+    #[error("cannot {action} {}: {source}", path.shown())]
     System {
         /// What was tried.
         action: &'static str,
@@ -287,7 +292,7 @@ pub fn detach_dead(source: &str, except: Option<&Path>) -> Result<(), MountError
     let mounts = mounts().map_err(|error| MountError::system("read", Path::new("/proc/self/mountinfo"), error))?;
     for entry in mounts.iter().filter(|entry| entry.kind == FILESYSTEM_TYPE && entry.source == source) {
         if except != Some(entry.mountpoint.as_path()) && is_dead(&entry.mountpoint) {
-            tracing::info!(mountpoint = %entry.mountpoint.display(), "removing the mount of a server that is gone");
+            tracing::info!(mountpoint = %entry.mountpoint.shown(), "removing the mount of a server that is gone");
             umount(&entry.mountpoint, UnmountFlags::DETACH)?;
         }
     }
@@ -363,7 +368,7 @@ fn clear_dead(mountpoint: &Path) -> Result<(), MountError> {
         if !is_dead(mountpoint) {
             break;
         }
-        tracing::info!(mountpoint = %mountpoint.display(), "removing the mount of a server that is gone");
+        tracing::info!(mountpoint = %mountpoint.shown(), "removing the mount of a server that is gone");
         umount(mountpoint, UnmountFlags::DETACH)?;
     }
     Err(MountError::AlreadyMounted(mountpoint.to_path_buf()))

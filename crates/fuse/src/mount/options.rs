@@ -1,5 +1,6 @@
 //! Mount options: the comma-separated list of `-o`.
 
+use onpath_wire::shown::Shown;
 use std::ffi::CString;
 use std::os::fd::RawFd;
 
@@ -41,7 +42,7 @@ impl ParsedOptions {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
     /// An option nobody knows.
-    #[error("unknown mount option `{option}`; known are {known}")]
+    #[error("unknown mount option `{}`; known are {known}", option.shown())]
     Unknown {
         /// The option as given.
         option: String,
@@ -49,7 +50,7 @@ pub enum OptionError {
         known: String,
     },
     /// An option that takes no value was given one.
-    #[error("mount option `{0}` takes no value")]
+    #[error("mount option `{}` takes no value", .0.shown())]
     NoValue(String),
 }
 

@@ -1,7 +1,10 @@
 //! Who keeps a mount busy: processes with a working directory, root, program or open file below it.
 
+use onpath_wire::shown::Shown;
+use std::ffi::OsString;
 use std::fmt;
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use super::mountinfo::{DeviceNumber, mounts_of};
@@ -15,7 +18,7 @@ pub struct User {
     /// Process id.
     pub pid: u32,
     /// Name of the program.
-    pub command: String,
+    pub command: OsString,
     /// What it has there.
     pub path: PathBuf,
 }
@@ -32,8 +35,7 @@ impl Usage {
         for process in processes.flatten() {
             let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
             if let Some(path) = used_path(&process.path(), mountpoint) {
-                let command = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
-                users.push(User { pid, command: command.trim_end().to_owned(), path });
+                users.push(User { pid, command: command(&process.path()), path });
             }
         }
         users.sort_by_key(|user| user.pid);
@@ -54,13 +56,21 @@ impl Usage {
             seen.push(namespace);
             let mounts = mounts_of(&process.path()).unwrap_or_default();
             if let Some(entry) = mounts.into_iter().find(|entry| entry.device == device) {
-                let command = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
-                users.push(User { pid, command: command.trim_end().to_owned(), path: entry.mountpoint });
+                users.push(User { pid, command: command(&process.path()), path: entry.mountpoint });
             }
         }
         users.sort_by_key(|user| user.pid);
         Usage(users)
     }
+}
+
+/// The name of its program, which it may choose as it likes.
+fn command(process: &Path) -> OsString {
+    let mut name = fs::read(process.join("comm")).unwrap_or_default();
+    if name.last() == Some(&b'\n') {
+        name.pop();
+    }
+    OsString::from_vec(name)
 }
 
 /// The first thing below `mountpoint` that the process has.
@@ -81,7 +91,7 @@ impl fmt::Display for Usage {
         f.write_str("used by ")?;
         for (index, user) in self.0.iter().take(USERS_MAX).enumerate() {
             let comma = if index == 0 { "" } else { ", " };
-            write!(f, "{comma}{} (pid {}: {})", user.command, user.pid, user.path.display())?;
+            write!(f, "{comma}{} (pid {}: {})", user.command.shown(), user.pid, user.path.shown())?;
         }
         match self.0.len().saturating_sub(USERS_MAX) {
             0 => Ok(()),

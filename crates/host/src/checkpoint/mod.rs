@@ -23,6 +23,7 @@ pub use store::{Draft, Each, Head, OnDamage, Store};
 
 use crate::journal::JournalError;
 use onpath_store::StoreError;
+use onpath_wire::shown::Shown;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -36,7 +37,7 @@ fn at(path: &Path) -> impl Fn(io::Error) -> CheckpointError + use<'_> {
 #[derive(Debug, Error)]
 pub enum CheckpointError {
     /// The store does not check.
-    #[error("checkpoint store {} is damaged: {why}; restore the directory from a backup", file.display())]
+    #[error("checkpoint store {} is damaged: {why}; restore the directory from a backup", file.shown())]
     Store {
         /// The store.
         file: PathBuf,
@@ -44,13 +45,13 @@ pub enum CheckpointError {
         why: String,
     },
     /// The store is another file system's, or another journal's.
-    #[error("{} belongs to another file system or journal: put the file system's own file back", file.display())]
+    #[error("{} belongs to another file system or journal: put the file system's own file back", file.shown())]
     Foreign {
         /// The file.
         file: PathBuf,
     },
     /// The store has another format version.
-    #[error("checkpoint {} has format version {found}: use an onpath of that version", file.display())]
+    #[error("checkpoint {} has format version {found}: use an onpath of that version", file.shown())]
     Version {
         /// The store.
         file: PathBuf,
@@ -58,7 +59,7 @@ pub enum CheckpointError {
         found: u32,
     },
     /// An object cannot be loaded.
-    #[error("checkpoint {}: {source}", file.display())]
+    #[error("checkpoint {}: {source}", file.shown())]
     Load {
         /// The store.
         file: PathBuf,
@@ -66,7 +67,7 @@ pub enum CheckpointError {
         source: StoreError,
     },
     /// Ranges of a role are missing, or there are some of a role that does not exist.
-    #[error("checkpoint {} does not fit this file system: {why}", file.display())]
+    #[error("checkpoint {} does not fit this file system: {why}", file.shown())]
     Shape {
         /// The store.
         file: PathBuf,
@@ -77,7 +78,7 @@ pub enum CheckpointError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The operating system refused.
-    #[error("checkpoint: {}: {source}", path.display())]
+    #[error("checkpoint: {}: {source}", path.shown())]
     Io {
         /// File or directory.
         path: PathBuf,

@@ -10,6 +10,7 @@ use crate::node::{Counters, FlushWatch, Node};
 use crate::sys;
 use onpath_store::{FORGET_PARTS, Image};
 use onpath_wire::ids::{Lsn, NodeId};
+use onpath_wire::shown::Shown;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -399,7 +400,7 @@ impl Inner {
     fn replace(&self, node: &Node, new: Store) {
         // Until its name is durable nothing may be in it that is not in the other one.
         if let Err(error) = sys::sync_dir(&self.dir) {
-            (self.damage)(&format!("{}: {error}", self.dir.display()));
+            (self.damage)(&format!("{}: {error}", self.dir.shown()));
         }
         {
             let mut store = self.store.lock().expect("nobody panics with it");

@@ -21,6 +21,7 @@ use onpath_wire::checksum::crc32c;
 use onpath_wire::disk::Stored;
 use onpath_wire::disk::superblock::JournalId;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq};
+use onpath_wire::shown::Shown;
 use onpath_wire::stored_struct;
 use redb::{
     Builder, Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table,
@@ -506,7 +507,7 @@ impl View {
 
     fn value<'a>(&self, key: &[u8], bytes: &'a [u8]) -> &'a [u8] {
         unsealed(key, bytes).unwrap_or_else(|| {
-            self.fail(&format!("{}: an object does not check; run `onpath fsck`", self.store.file.display()))
+            self.fail(&format!("{}: an object does not check; run `onpath fsck`", self.store.file.shown()))
         })
     }
 }

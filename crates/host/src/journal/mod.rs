@@ -19,6 +19,7 @@ use onpath_store::batch::{self, BatchBuilder, end_of_segment};
 use onpath_wire::disk::superblock::JournalId;
 use onpath_wire::ids::{Lsn, NodeId};
 use onpath_wire::limits::{COMMIT_INTERVAL_MS, SEGMENT_BYTES};
+use onpath_wire::shown::Shown;
 use segment::Segment;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ const SEGMENTS_PER_DISK: u64 = 64;
 #[derive(Debug, Error)]
 pub enum JournalError {
     /// Bytes that were durable cannot be read back.
-    #[error("journal is damaged: {} at offset {offset}: {why}; restore the directory from a backup, or run `onpath fsck`", file.display())]
+    #[error("journal is damaged: {} at offset {offset}: {why}; restore the directory from a backup, or run `onpath fsck`", file.shown())]
     Damage {
         /// The segment.
         file: PathBuf,
@@ -46,7 +47,7 @@ pub enum JournalError {
         why: String,
     },
     /// Segments are missing.
-    #[error("journal is damaged: {}: {why}; restore the directory from a backup, or run `onpath fsck`", dir.display())]
+    #[error("journal is damaged: {}: {why}; restore the directory from a backup, or run `onpath fsck`", dir.shown())]
     Missing {
         /// The journal's directory.
         dir: PathBuf,
@@ -54,7 +55,7 @@ pub enum JournalError {
         why: String,
     },
     /// A segment is not one of this journal.
-    #[error("journal: {} is {why}: put the file system's own file back", file.display())]
+    #[error("journal: {} is {why}: put the file system's own file back", file.shown())]
     Foreign {
         /// The segment.
         file: PathBuf,
@@ -62,7 +63,7 @@ pub enum JournalError {
         why: &'static str,
     },
     /// A segment has another format version.
-    #[error("journal: {} has format version {found}: use an onpath of that version", file.display())]
+    #[error("journal: {} has format version {found}: use an onpath of that version", file.shown())]
     Version {
         /// The segment.
         file: PathBuf,
@@ -70,7 +71,7 @@ pub enum JournalError {
         found: u32,
     },
     /// A record cannot be replayed.
-    #[error("journal record in {} before offset {offset} cannot be replayed: {source}", file.display())]
+    #[error("journal record in {} before offset {offset} cannot be replayed: {source}", file.shown())]
     Replay {
         /// The segment.
         file: PathBuf,
@@ -83,7 +84,7 @@ pub enum JournalError {
     #[error("journal has stopped: {0}")]
     Stopped(String),
     /// The operating system refused.
-    #[error("journal: {}: {source}", path.display())]
+    #[error("journal: {}: {source}", path.shown())]
     Io {
         /// File or directory.
         path: PathBuf,
@@ -359,7 +360,7 @@ impl Shared {
             let next = match self.prepare.take(self, room as u64) {
                 Ok(next) => next,
                 Err(source) => {
-                    self.fail(format!("no segment for the next records in {}: {source}", self.dir.display()));
+                    self.fail(format!("no segment for the next records in {}: {source}", self.dir.shown()));
                     return Err(JournalError::Io { path: self.dir.clone(), source });
                 }
             };

@@ -8,6 +8,7 @@ use super::segment::{Segment, Source};
 use super::{JournalEvents, Options, Shared};
 use crate::held;
 use crate::sys;
+use onpath_wire::shown::Shown;
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -207,7 +208,7 @@ fn sort_returned(shared: &Shared, maker: &mut Maker, returned: Vec<(PathBuf, u64
         match result {
             Ok(()) if keep => maker.free.push(free),
             Ok(()) => {}
-            Err(error) => tracing::warn!(%error, path = %path.display(), "cannot put a useless journal segment aside"),
+            Err(error) => tracing::warn!(%error, path = %path.shown(), "cannot put a useless journal segment aside"),
         }
     }
 }

@@ -12,6 +12,7 @@ use onpath_store::StoreError;
 use onpath_store::batch::{self, Batch, Broken, Scanner, Step, claims_durable, durable_evidence};
 use onpath_wire::disk::superblock::JournalId;
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq};
+use onpath_wire::shown::Shown;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::io;
@@ -447,7 +448,7 @@ fn damage(file: &Path, offset: u64, why: String, gap: Option<(Lsn, Lsn)>) -> Jou
 }
 
 fn missing(before: &Path, expected: Lsn, found: Lsn) -> JournalError {
-    let why = format!("batches {expected} to {} are missing before {}", found.0 - 1, before.display());
+    let why = format!("batches {expected} to {} are missing before {}", found.0 - 1, before.shown());
     JournalError::Missing { dir: before.parent().unwrap_or(before).to_owned(), why }
 }
 
@@ -461,7 +462,7 @@ fn cut(
 ) -> Result<Option<(Segment, usize)>, JournalError> {
     let segment = &segments[stop.index];
     if let Some(TailCut { file, offset, why }) = stop.tail_cut(segments) {
-        tracing::warn!(file = %file.display(), offset, %why, "the torn end of the journal is cut");
+        tracing::warn!(file = %file.shown(), offset, %why, "the torn end of the journal is cut");
     }
     let first_useless = stop.index + usize::from(stop.place.is_some());
     for later in &segments[first_useless..] {

@@ -12,6 +12,7 @@ use onpath_wire::ids::{InodeId, NodeId, SessionNumber};
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
 use onpath_wire::secrets::Placement;
+use onpath_wire::shown::{Shown, words};
 use rustix::fs::{Mode, OFlags};
 use std::io::{self, BufReader};
 use std::os::fd::AsRawFd;
@@ -68,7 +69,7 @@ pub(super) fn connect(dir: &Path) -> Result<UnixStream, StreamError> {
     let stream = reach(dir).map_err(|source| {
         let start = match dir::is_part(dir) {
             true => "this host's `onpath serve`".to_owned(),
-            false => format!("`onpath dev {}`", dir.display()),
+            false => format!("`onpath dev {}`", dir.shown()),
         };
         StreamError::NotServed { dir: dir.to_owned(), start, source }
     })?;
@@ -88,9 +89,7 @@ fn reach(dir: &Path) -> io::Result<UnixStream> {
 /// Reads the server's answer to a first frame.
 pub(super) fn answer(stream: &mut UnixStream) -> Result<Control, StreamError> {
     match receive(stream)? {
-        Received::Control(Control::Refused { why, retry }) => {
-            Err(StreamError::Refused { why: String::from_utf8_lossy(&why.0).into_owned(), retry })
-        }
+        Received::Control(Control::Refused { why, retry }) => Err(StreamError::Refused { why: words(&why.0), retry }),
         Received::Control(Control::Unknown { session }) => Err(StreamError::UnknownSession(session)),
         Received::Control(control) => Ok(control),
         Received::Message(..) => Err(StreamError::Unexpected("a message before the welcome")),
@@ -255,10 +254,10 @@ fn run(shared: &Arc<Shared>, stream: UnixStream, conn: Arc<Conn>) {
         if shared.stopped.load(Ordering::Acquire) {
             return;
         }
-        tracing::warn!(dir = %shared.dir.display(), error = %ended, "the server is gone; trying to reach it again");
+        tracing::warn!(dir = %shared.dir.shown(), error = %ended, "the server is gone; trying to reach it again");
         current = again(shared);
         if current.is_some() {
-            tracing::info!(dir = %shared.dir.display(), "the server is back");
+            tracing::info!(dir = %shared.dir.shown(), "the server is back");
             shared.hooks.reset(&shared.node);
         }
     }

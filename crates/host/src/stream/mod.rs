@@ -25,6 +25,7 @@ use onpath_wire::limits::{BODY_BYTES_MAX, IO_BYTES_MAX};
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
 use onpath_wire::secrets::Placement;
+use onpath_wire::shown::Shown;
 use onpath_wire::{WireError, wire_enum};
 use smallvec::SmallVec;
 use std::fmt::Write as _;
@@ -130,7 +131,7 @@ wire_enum! {
 #[derive(Debug, Error)]
 pub enum StreamError {
     /// Nobody serves there.
-    #[error("nobody serves {}: start {start} first ({source})", dir.display())]
+    #[error("nobody serves {}: start {start} first ({source})", dir.shown())]
     NotServed {
         /// The DIR.
         dir: PathBuf,
@@ -140,7 +141,7 @@ pub enum StreamError {
         source: io::Error,
     },
     /// The socket cannot be made.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", path.shown())]
     Socket {
         /// The socket.
         path: PathBuf,

@@ -277,10 +277,12 @@ fn hello(session: u64) -> Control {
 #[test]
 fn a_refusal_is_heard_by_who_asks_too_late() {
     let (mut here, mut there) = UnixStream::pair().unwrap();
-    send_control(&mut there, &Control::Refused { why: Blob(b"no".to_vec()), retry: false }).unwrap();
+    send_control(&mut there, &Control::Refused { why: Blob(b"no\x1b[2J\nonpath: fine".to_vec()), retry: false })
+        .unwrap();
     drop(there);
     let refused = super::client::ask(&mut here, &hello(0));
-    assert!(matches!(&refused, Err(StreamError::Refused { why, retry: false }) if why == "no"), "{refused:?}");
+    let one_line = |why: &str| why == "no\\u{1b}[2J\\nonpath: fine";
+    assert!(matches!(&refused, Err(StreamError::Refused { why, retry: false }) if one_line(why)), "{refused:?}");
 }
 
 #[test]

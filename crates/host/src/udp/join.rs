@@ -12,6 +12,7 @@ use onpath_wire::codec::Wire;
 use onpath_wire::ids::SessionNumber;
 use onpath_wire::limits::SHARDS_MAX;
 use onpath_wire::secrets::{Pass, Placement};
+use onpath_wire::shown::words;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -151,8 +152,7 @@ impl Asker {
             let (pass, placement, page) = match self.ask(host, &join) {
                 Some(Hello::Welcome { pass, placement, cluster, .. }) => (pass, placement, cluster),
                 Some(Hello::Refused { why, .. }) => {
-                    let why = String::from_utf8_lossy(&why.0).into_owned();
-                    return Err(JoinError::Refused { host, why });
+                    return Err(JoinError::Refused { host, why: words(&why.0) });
                 }
                 _ => return Ok(None),
             };

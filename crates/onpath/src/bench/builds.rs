@@ -5,6 +5,7 @@ use super::posix::Spread;
 use crate::cli::say;
 use anyhow::{Context, bail, ensure};
 use comfy_table::{CellAlignment, Table, presets};
+use onpath_wire::shown::Shown;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -21,7 +22,7 @@ pub(super) fn compare(binaries: &[PathBuf], rounds: u32, json: bool) -> anyhow::
     let mut figures: BTreeMap<String, [Vec<f64>; 2]> = BTreeMap::new();
     for round in 0..rounds {
         for (at, binary) in [first, second].into_iter().enumerate() {
-            eprintln!("round {} of {rounds}: {}", round + 1, binary.display());
+            eprintln!("round {} of {rounds}: {}", round + 1, binary.shown());
             for (name, value) in measure(binary, &args)? {
                 figures.entry(name).or_default()[at].push(value);
             }
@@ -52,10 +53,10 @@ fn of_benchmark(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 fn measure(binary: &Path, args: &[OsString]) -> anyhow::Result<Vec<(String, f64)>> {
     let mut command = Command::new(binary);
     command.args(args).args(["--rounds", "1", "--json"].map(OsStr::new)).stderr(Stdio::piped());
-    let output = command.output().with_context(|| format!("cannot run {}", binary.display()))?;
+    let output = command.output().with_context(|| format!("cannot run {}", binary.shown()))?;
     let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{} ended with {}:\n{said}", binary.display(), output.status);
-    let told = serde_json::from_slice(&output.stdout).with_context(|| format!("{} gave no JSON", binary.display()))?;
+    ensure!(output.status.success(), "{} ended with {}:\n{said}", binary.shown(), output.status);
+    let told = serde_json::from_slice(&output.stdout).with_context(|| format!("{} gave no JSON", binary.shown()))?;
     let mut found = vec![];
     medians(&told, &mut vec![], &mut found);
     Ok(found)

@@ -7,6 +7,7 @@ use clap::Args;
 use onpath_fuse::floor::Floor;
 use onpath_fuse::mount::MountOptions;
 use onpath_fuse::serve::ServeOptions;
+use onpath_wire::shown::Shown;
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
 
@@ -30,7 +31,7 @@ pub(crate) fn run(args: FloorArgs) -> anyhow::Result<()> {
     signals::forward(sender.clone(), Event::Signal)?;
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
-            let mounted = || println!("onpath: floor mounted on {}", mountpoint.display());
+            let mounted = || println!("onpath: floor mounted on {}", mountpoint.shown());
             let result = floor.serve(ServeOptions::default(), mounted);
             _ = sender.send(Event::Unmounted); // the main thread may have ended first
             result

@@ -4,6 +4,7 @@
 use super::posix::target::fuse_servers;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum, value_parser};
+use onpath_wire::shown::Shown as _;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fs::{self, File};
@@ -101,15 +102,15 @@ pub(crate) fn run(args: &TreeArgs) -> anyhow::Result<()> {
         signal_hook::flag::register(signal, interrupted.clone())?;
     }
     let path = std::path::absolute(&args.path)?;
-    let about = fs::metadata(&path).with_context(|| format!("cannot use {}", path.display()))?;
+    let about = fs::metadata(&path).with_context(|| format!("cannot use {}", path.shown()))?;
     if !about.is_dir() {
-        bail!("{} is not a directory", path.display());
+        bail!("{} is not a directory", path.shown());
     }
     let mut servers = fuse_servers(about.dev());
     servers.extend(&args.server_pid);
     let tree = Tree { args, top: path.join(&args.subdir), servers, interrupted };
     for &phase in &args.phases {
-        let shown = tree.phase(phase).with_context(|| format!("in {}", tree.top.display()))?;
+        let shown = tree.phase(phase).with_context(|| format!("in {}", tree.top.shown()))?;
         if args.json {
             println!("{}", serde_json::to_string(&shown)?);
         } else {
@@ -167,12 +168,12 @@ impl Tree<'_> {
                 let about = fs::symlink_metadata(tree.path(file, false))?;
                 let bytes = if tree.has_bytes(file) { tree.args.bytes } else { 0 };
                 if about.len() != bytes {
-                    bail!("{} has {} bytes, not {bytes}", tree.path(file, false).display(), about.len());
+                    bail!("{} has {} bytes, not {bytes}", tree.path(file, false).shown(), about.len());
                 }
                 Ok(())
             }),
             TreePhase::Absent => self.each(phase, |tree, file| match fs::exists(tree.path(file, true))? {
-                true => bail!("{} is there", tree.path(file, true).display()),
+                true => bail!("{} is there", tree.path(file, true).shown()),
                 false => Ok(()),
             }),
             TreePhase::List => self.list(),

@@ -2,6 +2,7 @@
 
 use super::absolute;
 use crate::cluster::config::Cluster;
+use onpath_wire::shown::{Shown, lines};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -10,11 +11,12 @@ use thiserror::Error;
 pub(crate) enum ArgumentError {
     /// The configuration of a cluster.
     #[error(
-        "{0} is the configuration of a cluster, not a directory: `onpath serve --config {0}` serves a host of it, `onpath cluster status {0}` shows it, `onpath mount onpath://HOST/ MOUNTPOINT` mounts it"
+        "{path} is the configuration of a cluster, not a directory: `onpath serve --config {path}` serves a host of it, `onpath cluster status {path}` shows it, `onpath mount onpath://HOST/ MOUNTPOINT` mounts it",
+        path = .0.shown()
     )]
     Configuration(PathBuf),
     /// Another file.
-    #[error("{0} is a file, not a directory: give the directory that holds the state of a file system")]
+    #[error("{} is a file, not a directory: give the directory that holds the state of a file system", .0.shown())]
     File(PathBuf),
 }
 
@@ -28,7 +30,7 @@ pub(crate) fn directory(path: &Path) -> anyhow::Result<PathBuf> {
     Err(if is_configuration { ArgumentError::Configuration(path) } else { ArgumentError::File(path) }.into())
 }
 
-/// What an error and its causes say, each once: many say in their own words what caused them.
+/// What an error and its causes say, each once: many say in their own words what caused them. Nothing in it does anything to a terminal.
 pub(crate) fn told(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -38,7 +40,7 @@ pub(crate) fn told(error: &anyhow::Error) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    text
+    lines(&text).into_owned()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::{
     bench, cluster, copy, dev, explore, format, fsck, generate, inspect, mount, reshape, serve, sim, status, switch,
     top, tree, umount,
 };
+use clap::error::ContextValue;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use onpath_fuse::mount::{MountError, OptionError, ParsedOptions};
 use onpath_host::dir::DirError;
@@ -15,7 +16,9 @@ use onpath_host::member::MemberError;
 use onpath_host::server::ServerError;
 use onpath_host::stream::StreamError;
 use onpath_host::udp::{JoinError, Wait};
+use onpath_wire::shown::{lines, words};
 use serde::Serialize;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -243,9 +246,13 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
 }
 
 /// Prints what clap has to say: help that was asked for, or what is wrong with the command line.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+pub(crate) fn usage(mut error: clap::Error) -> ExitCode {
+    on_one_line(&mut error);
     // Where its words cannot be printed, the exit code has to do.
-    _ = error.print();
+    _ = match error.use_stderr() {
+        true => write!(std::io::stderr(), "{}", lines(&error.render().to_string())),
+        false => error.print(),
+    };
     let called = || command().ignore_errors(true).try_get_matches().ok()?.subcommand_name().map(str::to_owned);
     ExitCode::from(match error.use_stderr() {
         false => 0,
@@ -256,19 +263,44 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     })
 }
 
+/// Makes a terminal go to its upper left corner and clear what is below; what is said next is shown there.
+pub(crate) fn clear() {
+    let mut output = std::io::stdout().lock();
+    if output.is_terminal() {
+        _ = output.write_all(b"\x1b[H\x1b[J"); // what is said next fails too
+    }
+}
+
+/// Words of the command line that an error repeats may be names that a pattern of the shell gave, which others chose.
+fn on_one_line(error: &mut clap::Error) {
+    let given = error.context().filter_map(|(kind, value)| match value {
+        ContextValue::String(text) => Some((kind, words(text.as_bytes()))),
+        _ => None,
+    });
+    let given: Vec<_> = given.collect();
+    for (kind, text) in given {
+        error.insert(kind, ContextValue::String(text));
+    }
+}
+
 /// A path argument that must be absolute afterwards, whatever the working directory becomes.
 pub(crate) fn absolute(path: &std::path::Path) -> anyhow::Result<PathBuf> {
     Ok(std::path::absolute(path)?)
 }
 
-/// Prints a line.
-pub(crate) fn try_say(line: &str) -> std::io::Result<()> {
-    use std::io::Write;
-    writeln!(std::io::stdout(), "{line}")
+/// Prints a line, or several: to a program as they are, to a terminal without what it would obey.
+pub(crate) fn try_say(line: &(impl AsRef<[u8]> + ?Sized)) -> std::io::Result<()> {
+    let mut output = std::io::stdout().lock();
+    if output.is_terminal() {
+        output.write_all(lines(&String::from_utf8_lossy(line.as_ref())).as_bytes())?;
+    } else {
+        output.write_all(line.as_ref())?;
+    }
+    output.write_all(b"\n")
 }
 
 /// Prints a line; a reader that has gone away (`onpath … | head`) ends the program quietly.
-pub(crate) fn say(line: &str) {
+pub(crate) fn say(line: &(impl AsRef<[u8]> + ?Sized)) {
     if let Err(error) = try_say(line) {
         let code = if error.kind() == std::io::ErrorKind::BrokenPipe { 0 } else { 2 };
         std::process::exit(code);

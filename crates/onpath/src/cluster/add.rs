@@ -6,6 +6,7 @@ use crate::cli::{absolute, say};
 use anyhow::{Context, ensure};
 use clap::Args;
 use onpath_wire::innet::INNET_UDP_PORT;
+use onpath_wire::shown::Shown;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +27,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<()> {
     let file = absolute(&args.file)?;
     let cluster = Cluster::read(&file)?;
     let number = cluster.hosts.last().map_or(1, |host| host.number + 1);
-    ensure!(number <= HOSTS_MAX, "{} has {} hosts: at most {HOSTS_MAX}", file.display(), cluster.hosts.len());
+    ensure!(number <= HOSTS_MAX, "{} has {} hosts: at most {HOSTS_MAX}", file.shown(), cluster.hosts.len());
     let mut text = std::fs::read_to_string(&file)?;
     if !text.ends_with('\n') {
         text.push('\n');
@@ -38,7 +39,7 @@ pub(crate) fn run(args: AddArgs) -> anyhow::Result<()> {
     say(&format!(
         "onpath: added host {} to {}; give the file to all hosts, start the new one, and let the others read it (SIGHUP)",
         args.host.name,
-        file.display()
+        file.shown()
     ));
     Ok(())
 }

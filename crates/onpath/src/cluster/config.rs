@@ -8,6 +8,7 @@ use onpath_host::udp::Wait;
 use onpath_meta::SyncPolicy;
 use onpath_wire::limits::{COMMIT_INTERVAL_MS, SHARDS_MAX, SWITCHES_MAX};
 use onpath_wire::secrets::Secrets;
+use onpath_wire::shown::Shown;
 use onpath_wire::tracking::{Form, Switches};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +33,7 @@ const ADDRESS_BYTES_MAX: usize = 253;
 #[derive(Debug, Error)]
 pub(crate) enum ConfigError {
     /// It cannot be read.
-    #[error("{}: {source}; `onpath cluster init` writes one", file.display())]
+    #[error("{}: {source}; `onpath cluster init` writes one", file.shown())]
     Read {
         /// The file.
         file: PathBuf,
@@ -40,7 +41,7 @@ pub(crate) enum ConfigError {
         source: io::Error,
     },
     /// A value is wrong.
-    #[error("{}:{line}: {key}: {why}", file.display())]
+    #[error("{}:{line}: {key}: {why}", file.shown())]
     Value {
         /// The file.
         file: PathBuf,
@@ -52,7 +53,7 @@ pub(crate) enum ConfigError {
         why: String,
     },
     /// It says nothing about this host.
-    #[error("{}: no host {asked:?}; there are: {known}", file.display())]
+    #[error("{}: no host {asked:?}; there are: {known}", file.shown())]
     NoHost {
         /// The file.
         file: PathBuf,
@@ -355,7 +356,7 @@ impl Check<'_> {
         let directory = of.directory.as_ref().map(|directory| match directory.as_ref() {
             path if path.is_absolute() => Ok(path.clone()),
             path => {
-                let why = format!("{} does not begin with /", path.display());
+                let why = format!("{} does not begin with /", path.shown());
                 Err(self.wrong(directory.span(), "host.directory", why))
             }
         });

@@ -9,6 +9,7 @@ use onpath_host::dir::draw_secrets;
 use onpath_host::sys::random_bytes;
 use onpath_wire::innet::INNET_UDP_PORT;
 use onpath_wire::limits::SHARDS_MAX;
+use onpath_wire::shown::Shown;
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -107,7 +108,7 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<()> {
             return Err(error);
         }
     }
-    say(&format!("onpath: wrote {} for {hosts} hosts with {shards} shards", file.display()));
+    say(&format!("onpath: wrote {} for {hosts} hosts with {shards} shards", file.shown()));
     say(&told(&args, &file, &keys));
     Ok(())
 }
@@ -136,11 +137,7 @@ impl KeyFiles {
             return Ok((path.clone(), path));
         }
         let path = config.with_extension("key");
-        ensure!(
-            path != config,
-            "{}: that is where its key is written: call the configuration otherwise",
-            path.display()
-        );
+        ensure!(path != config, "{}: that is where its key is written: call the configuration otherwise", path.shown());
         let named = path.file_name().context("a file has a name")?.into();
         Ok((path, named))
     }
@@ -149,12 +146,12 @@ impl KeyFiles {
 /// What is to be copied to whom.
 fn told(args: &InitArgs, file: &Path, keys: &KeyFiles) -> String {
     let names: Vec<&str> = args.hosts.iter().chain(&args.switch).map(|host| host.name.as_str()).collect();
-    let (names, file, key) = (names.join(", "), file.display(), keys.path.display());
+    let (names, file, key) = (names.join(", "), file.shown(), keys.path.shown());
     let hosts = format!(
         "onpath: wrote {key}, the secrets of the hosts; keep them readable by root only\n\
          onpath: copy {file} and {key} to every host ({names})"
     );
-    match keys.client.as_ref().map(|path| path.display()) {
+    match keys.client.as_ref().map(|path| path.shown()) {
         Some(client) => format!(
             "{hosts}, and {client}, the key that seals all messages, to every client, which mounts with --key-file"
         ),
@@ -196,8 +193,8 @@ pub(crate) fn write_new(file: &Path, text: &str, mode: u32) -> anyhow::Result<()
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => {
             _ = std::fs::remove_file(file); // nobody has it yet
-            Err(error).with_context(|| file.display().to_string())
+            Err(error).with_context(|| file.shown().to_string())
         }
-        Err(error) => bail!("{}: {error}; it was left alone", file.display()),
+        Err(error) => bail!("{}: {error}; it was left alone", file.shown()),
     }
 }

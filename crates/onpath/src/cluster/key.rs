@@ -8,6 +8,7 @@
 
 use onpath_host::udp::{Key, Keys};
 use onpath_wire::secrets::{Inner, Placement, SECRET_BYTES, Secrets};
+use onpath_wire::shown::Shown;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read};
@@ -31,7 +32,7 @@ const NONE: &str = "none";
 #[derive(Debug, Error)]
 pub(crate) enum KeyError {
     /// It cannot be read.
-    #[error("key {}: {source}", file.display())]
+    #[error("key {}: {source}", file.shown())]
     Read {
         /// The file.
         file: PathBuf,
@@ -39,7 +40,7 @@ pub(crate) enum KeyError {
         source: io::Error,
     },
     /// Others may read it.
-    #[error("key {} can be read by others (mode {mode:03o}): chmod 600 it, and draw a new one if somebody may have", file.display())]
+    #[error("key {} can be read by others (mode {mode:03o}): chmod 600 it, and draw a new one if somebody may have", file.shown())]
     Open {
         /// The file.
         file: PathBuf,
@@ -55,7 +56,7 @@ pub(crate) enum KeyError {
         owner: u32,
     },
     /// A line is none.
-    #[error("key {}:{line}: {why}; `onpath cluster init` draws a key and writes such a file", file.display())]
+    #[error("key {}:{line}: {why}; `onpath cluster init` draws a key and writes such a file", file.shown())]
     Malformed {
         /// The file.
         file: PathBuf,
@@ -65,7 +66,7 @@ pub(crate) enum KeyError {
         why: &'static str,
     },
     /// It has no key.
-    #[error("key {}: no line `{KEY} = …`; `onpath cluster init` draws a key and writes such a file", file.display())]
+    #[error("key {}: no line `{KEY} = …`; `onpath cluster init` draws a key and writes such a file", file.shown())]
     Missing {
         /// The file.
         file: PathBuf,
@@ -77,7 +78,7 @@ pub(crate) enum KeyError {
         file: PathBuf,
     },
     /// It has one secret of two.
-    #[error("key {}: of the lines `{PLACEMENT} = …` and `{INNER} = …` one is missing: copy both from the key file of another host", file.display())]
+    #[error("key {}: of the lines `{PLACEMENT} = …` and `{INNER} = …` one is missing: copy both from the key file of another host", file.shown())]
     Half {
         /// The file.
         file: PathBuf,

@@ -6,6 +6,7 @@ use crate::cli::say;
 use clap::Args;
 use comfy_table::{Table, presets};
 use onpath_host::udp::{HostStatus, ask_status};
+use onpath_wire::shown::Shown;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -42,7 +43,7 @@ pub(crate) fn run(args: StatusArgs) -> anyhow::Result<()> {
             Some([]) => "; directories are tracked by their owners".to_owned(),
             Some(switches) => format!("; directories are tracked by {}", names_of(&all, switches).join(" and ")),
         };
-        say(&format!("{}: {} shards on {} hosts{by}", cluster.name, cluster.shards, cluster.hosts.len()));
+        say(&format!("{}: {} shards on {} hosts{by}", cluster.name.shown(), cluster.shards, cluster.hosts.len()));
         say(&table(&all));
     }
     anyhow::ensure!(silent == 0, "{silent} of {} hosts do not answer", cluster.hosts.len());
@@ -87,7 +88,7 @@ fn table(all: &[Asked<'_>]) -> String {
         };
         let switch = yes(host.switch_port.is_some());
         table.add_row([
-            host.name.clone(),
+            host.name.shown().to_string(),
             host.place(),
             shards.join(" "),
             yes(host.data),

@@ -1,6 +1,7 @@
 //! URLs of file systems: `onpath://HOST[:PORT][,HOST[:PORT]…]/`.
 
 use super::config::{PORT, resolve};
+use onpath_wire::shown::Shown;
 use std::net::SocketAddr;
 use std::path::Path;
 use thiserror::Error;
@@ -9,7 +10,7 @@ const SCHEME: &str = "onpath://";
 
 /// What is wrong with a URL.
 #[derive(Debug, Error)]
-#[error("{url}: {why}; write onpath://HOST[:PORT][,HOST[:PORT]…]/")]
+#[error("{}: {why}; write onpath://HOST[:PORT][,HOST[:PORT]…]/", url.shown())]
 pub(crate) struct UrlError {
     url: String,
     why: String,
@@ -26,7 +27,11 @@ pub(crate) fn hosts(url: &str) -> Result<Vec<SocketAddr>, UrlError> {
     let rest = url.strip_prefix(SCHEME).ok_or_else(|| wrong("it does not begin with onpath://".to_owned()))?;
     let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
     if !path.is_empty() {
-        return Err(wrong(format!("/{path} is a directory below the root, and only the whole file system is mounted")));
+        let path = format!("/{path}");
+        return Err(wrong(format!(
+            "{} is a directory below the root, and only the whole file system is mounted",
+            path.shown()
+        )));
     }
     if hosts.is_empty() {
         return Err(wrong("it names no host".to_owned()));
@@ -47,7 +52,7 @@ fn one(host: &str) -> Result<SocketAddr, String> {
         None => PORT,
         Some(text) => text.parse().ok().filter(|&port| port != 0).ok_or(format!("{text:?} is no port"))?,
     };
-    resolve(name, port).map_err(|error| format!("{name}: {error}"))
+    resolve(name, port).map_err(|error| format!("{}: {error}", name.shown()))
 }
 
 #[cfg(test)]
@@ -66,7 +71,7 @@ mod tests {
             ("onpath://10.0.0.1:x/", "is no port"),
             ("onpath://10.0.0.1:0/", "is no port"),
             ("onpath://10.0.0.1/deep", "/deep is a directory"),
-            ("onpath://no such host/", "no such host: "),
+            ("onpath://no such host/", "'no such host': "),
         ] {
             let error = hosts(url).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");

@@ -1,6 +1,7 @@
 //! The directories that the command line names, opened once: what others put in place of a name afterwards leads nowhere else.
 
 use anyhow::Context;
+use onpath_wire::shown::Shown;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -44,7 +45,7 @@ impl Argument {
                     anyhow::ensure!(
                         !of_others,
                         "{} is a symbolic link of user {}, which root does not follow: give the path that it leads to",
-                        path_of(fd.as_fd())?.join(OsStr::from_bytes(name.to_bytes())).display(),
+                        path_of(fd.as_fd())?.join(OsStr::from_bytes(name.to_bytes())).shown(),
                         stat.st_uid
                     );
                     links += 1;
@@ -58,7 +59,7 @@ impl Argument {
                         names.push_front(name);
                     }
                 }
-                _ => anyhow::bail!("{} is not a directory: name the directory to copy", path.display()),
+                _ => anyhow::bail!("{} is not a directory: name the directory to copy", path.shown()),
             }
         }
         Ok(Argument { fd, missing: names })

@@ -28,6 +28,7 @@ use argument::Argument;
 use clap::Args;
 use copier::{Copier, Done};
 use onpath_host::progress::{Stage, Watcher};
+use onpath_wire::shown::Shown;
 use rustix::fs::Stat;
 use staging::Staging;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -50,20 +51,19 @@ pub(crate) struct CopyArgs {
 pub(crate) fn import(args: CopyArgs) -> anyhow::Result<()> {
     let progress = Progress::counting("importing", "entries", args.walk.quiet);
     let (source, destination) = arguments(&args)?;
-    served_by(&destination.existing()?)
-        .with_context(|| format!("cannot import into {}", args.destination.display()))?;
+    served_by(&destination.existing()?).with_context(|| format!("cannot import into {}", args.destination.shown()))?;
     copy(&args, source, destination, &progress)
 }
 
 pub(crate) fn export(args: CopyArgs) -> anyhow::Result<()> {
     let progress = Progress::counting("exporting", "entries", args.walk.quiet);
     let (source, destination) = arguments(&args)?;
-    served_by(&source.existing()?).with_context(|| format!("cannot export {}", args.source.display()))?;
+    served_by(&source.existing()?).with_context(|| format!("cannot export {}", args.source.shown()))?;
     copy(&args, source, destination, &progress)
 }
 
 fn arguments(args: &CopyArgs) -> anyhow::Result<(Argument, Argument)> {
-    let find = |path: &Path| Argument::find(path).with_context(|| format!("cannot find {}", path.display()));
+    let find = |path: &Path| Argument::find(path).with_context(|| format!("cannot find {}", path.shown()));
     Ok((find(&args.source)?, find(&args.destination)?))
 }
 
@@ -72,11 +72,11 @@ fn copy(args: &CopyArgs, source: Argument, destination: Argument, progress: &Pro
     anyhow::ensure!(
         !to.starts_with(&from) && !from.starts_with(&to),
         "{} and {} are within each other: copy to a place outside",
-        from.display(),
-        to.display()
+        from.shown(),
+        to.shown()
     );
-    let top = source.open().with_context(|| format!("cannot find {}", args.source.display()))?;
-    let destination = destination.make().with_context(|| format!("cannot make {}", to.display()))?;
+    let top = source.open().with_context(|| format!("cannot find {}", args.source.shown()))?;
+    let destination = destination.make().with_context(|| format!("cannot make {}", to.shown()))?;
     let staging = Staging::begin(destination)?;
     let report = Report::new();
     let verify = args.verify || staging.is_of_another_boot();

@@ -11,6 +11,7 @@ use super::argument::path_of;
 use super::inode::Inode;
 use crate::walk::{Failure, to};
 use anyhow::Context;
+use onpath_wire::shown::Shown;
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat, Timestamps};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
@@ -88,8 +89,8 @@ impl Staging {
         let another_boot = marks.iter().any(|mark| mark.boot.trim() != boot.trim());
         if !resumed {
             let made = make(destination.as_fd(), &boot);
-            let shown = || path_of(destination.as_fd()).unwrap_or_default().display().to_string();
-            marks.push(made.with_context(|| format!("cannot begin a copy in {}", shown()))?);
+            let path = || path_of(destination.as_fd()).unwrap_or_default();
+            marks.push(made.with_context(|| format!("cannot begin a copy in {}", path().shown()))?);
         }
         let staging = Staging { destination, marks, resumed, another_boot };
         staging.sync()?;
@@ -129,7 +130,7 @@ impl Staging {
         if complete {
             let times = times(self.destination.as_fd()).context("times of the destination")?;
             for mark in &self.marks {
-                self.remove(mark).with_context(|| format!("cannot remove {}", mark.name.to_string_lossy()))?;
+                self.remove(mark).with_context(|| format!("cannot remove {}", mark.name.to_string_lossy().shown()))?;
             }
             rustix::fs::futimens(&self.destination, &times).context("times of the destination")?;
             self.sync()?;

@@ -25,6 +25,7 @@ use onpath_host::dir::DirError;
 use onpath_host::inspect::{InspectError, Inspection, inspect, inspect_served};
 use onpath_host::progress::{Stage, Watcher};
 use onpath_host::stream::StreamError;
+use onpath_wire::shown::Shown;
 use report::{Checked, Report};
 use spill::Spill;
 use std::fmt;
@@ -93,10 +94,10 @@ enum FsckError {
 impl fmt::Display for FsckError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FsckError::Repaired { dir, count } => write!(f, "{}: {count} changes have repaired it", dir.display()),
-            FsckError::Faults { dir, count: 1, first, .. } => write!(f, "{}: {first}", dir.display()),
+            FsckError::Repaired { dir, count } => write!(f, "{}: {count} changes have repaired it", dir.shown()),
+            FsckError::Faults { dir, count: 1, first, .. } => write!(f, "{}: {first}", dir.shown()),
             FsckError::Faults { dir, count, first, .. } => {
-                write!(f, "{}: {count} faults; the first: {first}", dir.display())
+                write!(f, "{}: {count} faults; the first: {first}", dir.shown())
             }
             FsckError::Failed(error) => write!(f, "{error:#}"),
         }
@@ -162,7 +163,7 @@ pub(crate) fn run(args: FsckArgs) -> anyhow::Result<()> {
 
 /// Repairs what was found.
 fn mend(dir: &Path, found: &Report, spill: &Rc<Spill>, watcher: &Arc<dyn Watcher>) -> anyhow::Result<repair::Repaired> {
-    anyhow::ensure!(!found.checked.served, "{} is served: stop it first, then repair it", dir.display());
+    anyhow::ensure!(!found.checked.served, "{} is served: stop it first, then repair it", dir.shown());
     anyhow::ensure!(found.checked.namespace, "not all of the state can be read, so nothing can be repaired");
     match quietly(|| repair::repair(dir, spill, watcher)) {
         Ok(repaired) => repaired.context("cannot be repaired"),
@@ -193,7 +194,7 @@ fn check(dir: &Path, temp: &Path, spill: &Rc<Spill>, data: bool, watcher: &Arc<d
         Ok(Ok(inspection)) => inspection,
     };
     if inspection.served && data {
-        anyhow::bail!("{} is served: --data reads blocks while nobody writes them; stop it first", dir.display());
+        anyhow::bail!("{} is served: --data reads blocks while nobody writes them; stop it first", dir.shown());
     }
     report.checked.served = inspection.served;
     disk::problems(&inspection, &mut report);

@@ -3,6 +3,7 @@
 use super::code::{Code, Severity};
 use super::repair::{Repaired, policy};
 use onpath_wire::ids::{InodeId, ShardId};
+use onpath_wire::shown::Shown;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -75,10 +76,10 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}: {}", self.code.code(), self.code.name(), self.message)?;
         let mut places = Vec::new();
-        places.extend(self.path.as_ref().map(|path| format!("path {path}")));
+        places.extend(self.path.as_ref().map(|path| format!("path {}", path.shown())));
         places.extend(self.inode.map(|inode| format!("inode {:#x}", inode.0)));
         places.extend(self.shard.map(|shard| format!("shard {shard}")));
-        places.extend(self.file.as_ref().map(|file| format!("file {}", file.display())));
+        places.extend(self.file.as_ref().map(|file| format!("file {}", file.shown())));
         places.extend(self.offset.map(|offset| format!("offset {offset}")));
         if places.is_empty() { Ok(()) } else { write!(f, " [{}]", places.join(", ")) }
     }

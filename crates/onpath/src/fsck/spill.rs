@@ -4,6 +4,7 @@
 //! key · value`. None lies in two blocks. Keys are compared as bytes.
 
 use onpath_wire::checksum::crc32c;
+use onpath_wire::shown::Shown;
 use std::cell::RefCell;
 use std::fmt;
 use std::fs::File;
@@ -35,7 +36,7 @@ impl fmt::Display for SpillError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SpillError::Io { dir, source } => {
-                let dir = dir.display();
+                let dir = dir.shown();
                 write!(
                     f,
                     "temporary files in {dir}: {source}; make room there, give another directory (--temp) or more memory (--memory)"
@@ -45,7 +46,7 @@ impl fmt::Display for SpillError {
                 write!(
                     f,
                     "a temporary file in {} does not give back what was written: {why}; give another directory (--temp)",
-                    dir.display()
+                    dir.shown()
                 )
             }
         }

@@ -12,6 +12,7 @@ use bar::Bar;
 pub(crate) use bar::above;
 use indicatif::{HumanBytes, ProgressDrawTarget};
 use onpath_host::progress::{Stage, Unit, Watcher};
+use onpath_wire::shown::lines;
 use pace::{LONG, Pace};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -337,15 +338,17 @@ fn log(work: &'static str, moment: Option<&Moment>, now: Duration) {
 
 /// Prints a line on standard error, above the bar. If nobody reads that any more the work goes on all the same.
 pub(crate) fn tell(line: &str) {
-    _ = above(|| writeln!(io::stderr(), "{line}"));
+    _ = above(|| writeln!(io::stderr(), "{}", lines(line)));
 }
 
-/// Standard error, above the bar: where the log goes.
+/// Standard error, above the bar: where the log goes, an event at a time. It has no colours, so that nothing in it is for the terminal.
 pub(crate) struct AboveBar;
 
 impl Write for AboveBar {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        above(|| io::stderr().write(bytes))
+        let text = String::from_utf8_lossy(bytes);
+        above(|| io::stderr().write_all(lines(&text).as_bytes()))?;
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -10,6 +10,7 @@ use command::base;
 use onpath_sim::SyncPolicy;
 use onpath_sim::world::Commit;
 use onpath_sim::{FaultKind, SimConfig};
+use onpath_wire::shown::Shown;
 use seeds::Sum;
 use std::io::Write;
 use std::path::PathBuf;
@@ -238,7 +239,7 @@ pub(crate) fn run(args: SimArgs) -> anyhow::Result<()> {
         shrinking::shrink_and_tell(&config, args.plain)?;
     }
     match &args.failures {
-        Some(file) => anyhow::bail!("{} seeds went wrong; {} tells them", sum.failed, file.display()),
+        Some(file) => anyhow::bail!("{} seeds went wrong; {} tells them", sum.failed, file.shown()),
         None => anyhow::bail!(failure),
     }
 }

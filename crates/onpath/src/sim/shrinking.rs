@@ -43,7 +43,7 @@ pub(super) fn shrink_and_tell(config: &SimConfig, plain: bool) -> anyhow::Result
     }
     std::panic::set_hook(hook);
     let case = found.ok_or_else(|| anyhow::anyhow!("the run does not fail again: it depends on more than its seed"))?;
-    told.borrow().iter().for_each(|line| say(line));
+    told.borrow().iter().for_each(say);
     say(&format!("violation: {}", case.violation));
     say(&format!("smallest of {runs} runs: {} --narrate", command(&case.config, case.plain)));
     Ok(())

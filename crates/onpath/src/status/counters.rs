@@ -2,6 +2,7 @@
 
 use super::reading::Reading;
 use comfy_table::{Table, presets};
+use onpath_wire::shown::Shown;
 use serde_json::{Map, Value};
 
 /// The counters of all roles; of several hosts, each role is called after its host, too.
@@ -27,7 +28,7 @@ pub(crate) fn table(text: &str) -> anyhow::Result<String> {
         // Latencies are for `onpath top`.
         let counters = counters.as_object().into_iter().flatten().filter(|(name, _)| !name.contains("_below_"));
         for (counter, value) in counters {
-            table.add_row([role.clone(), counter.clone(), value.to_string()]);
+            table.add_row([role.shown().to_string(), counter.shown().to_string(), value.to_string()]);
         }
     }
     Ok(table.to_string())

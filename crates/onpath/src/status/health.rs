@@ -5,6 +5,7 @@ use super::screen::age;
 use super::summary::{counter, name, seconds};
 use onpath_host::server::DATA_RESERVE_BYTES;
 use onpath_wire::ids::Birth;
+use onpath_wire::shown::Shown;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -89,16 +90,21 @@ fn silence(reading: &Reading) -> Option<String> {
 
 fn of_host(host: &Host, reading: &Reading) -> Vec<String> {
     let mut reasons = Vec::new();
-    let who = if reading.is_cluster { format!("Host {}", host.name) } else { "It".to_owned() };
+    let who = if reading.is_cluster { format!("Host {}", host.name.shown()) } else { "It".to_owned() };
     let Some(report) = &host.report else {
         reasons.push(match (&host.error, host.answers) {
-            (Some(error), _) => format!("Host {} cannot be asked: {error}.", host.name),
+            (Some(error), _) => format!("Host {} cannot be asked: {error}.", host.name.shown()),
             (None, true) => {
-                format!("Host {} answers, but does not tell how it is: its roles or its disk hang.", host.name)
+                format!("Host {} answers, but does not tell how it is: its roles or its disk hang.", host.name.shown())
             }
             (None, false) => {
                 let since = reading.silent_for(host).map(|heard| format!(", and was last heard of {} ago", age(heard)));
-                format!("Host {} does not answer{}{}.", host.name, since.unwrap_or_default(), what_is_lost(host))
+                format!(
+                    "Host {} does not answer{}{}.",
+                    host.name.shown(),
+                    since.unwrap_or_default(),
+                    what_is_lost(host)
+                )
             }
         });
         return reasons;
@@ -166,7 +172,7 @@ fn unheard(reading: &Reading) -> Vec<String> {
                 let for_how_long = seconds(&other["heard_ms"]);
                 reasons.push(format!(
                     "Host {} has heard nothing of host {other_name} for {for_how_long:.0} s.",
-                    host.name
+                    host.name.shown()
                 ));
             }
         }
@@ -210,11 +216,14 @@ fn of_mount(mount: &Value) -> Option<String> {
         let pid = &mount["pid"];
         return Some(format!(
             "The mount {} (process {pid}) has not answered for {heard:.0} s: what it has locked or open is kept until it counts as dead.",
-            name(mount)
+            name(mount).shown()
         ));
     }
     let waiting = &mount["waiting"];
     (oldest >= SLOW_SECONDS).then(|| {
-        format!("The mount {} has {waiting} requests without an answer, the oldest for {oldest:.0} s.", name(mount))
+        format!(
+            "The mount {} has {waiting} requests without an answer, the oldest for {oldest:.0} s.",
+            name(mount).shown()
+        )
     })
 }

@@ -9,12 +9,11 @@ mod summary;
 pub(crate) use counters::table;
 pub(crate) use reading::{adds_up, is_cluster, mounts_of, reports_of};
 
-use crate::cli::say;
+use crate::cli::{clear, say};
 use crate::signals;
 use clap::Args;
 use health::State;
 use reading::{Look, Reading};
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -24,8 +23,6 @@ use summary::Summary;
 const ANSWERED_WITHIN: Duration = Duration::from_millis(4_800);
 /// In none of them anything is told.
 const NO_ROUND: u64 = u64::MAX;
-/// Goes to the upper left corner and clears what is below.
-const CLEAR: &str = "\x1b[H\x1b[J";
 
 /// Arguments of `onpath status`.
 #[derive(Args, Clone, Debug)]
@@ -62,7 +59,6 @@ pub(crate) fn run(args: StatusArgs) -> anyhow::Result<()> {
     if args.watch.is_some() {
         signals::forward(sender.clone(), Event::Over)?;
     }
-    let clear = if args.watch.is_some() && std::io::stdout().is_terminal() { CLEAR } else { "" };
     let mut shown = State::Healthy;
     for round in 0.. {
         let begun = Instant::now();
@@ -73,7 +69,10 @@ pub(crate) fn run(args: StatusArgs) -> anyhow::Result<()> {
             Some(Event::Over) => break,
             None => told(&args, &Reading::of_nothing(&args.what))?,
         };
-        say(&format!("{clear}{text}"));
+        if args.watch.is_some() {
+            clear();
+        }
+        say(&text);
         shown = state;
         let Some(seconds) = args.watch else { break };
         if next(&receiver, NO_ROUND, begun + Duration::from_secs(seconds)).is_some() {

@@ -55,7 +55,7 @@ impl Reading {
     /// Not even who is to be asked could be found out in time.
     pub(super) fn of_nothing(what: &Path) -> Reading {
         let why = "what it is could not be found out within 5 s: a disk or a mount on the way to it hangs".to_owned();
-        Reading { what: what.display().to_string(), hosts: vec![], is_cluster: false, why: Some(why) }
+        Reading { what: what.to_string_lossy().into_owned(), hosts: vec![], is_cluster: false, why: Some(why) }
     }
 
     /// The hosts that have told a report, each with that.
@@ -163,7 +163,7 @@ fn left(end: Instant) -> Duration {
 }
 
 fn of_dir(dir: &Path, how: Look) -> anyhow::Result<Reading> {
-    let what = dir.display().to_string();
+    let what = dir.to_string_lossy().into_owned();
     let asked = dir.to_owned();
     let ask = move |patience| match request_status(&asked, patience) {
         Ok(text) => Ok(Some(text)),

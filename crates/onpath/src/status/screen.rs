@@ -3,12 +3,13 @@
 use super::summary::{HostLine, MountLine, Pending, Slow, Summary};
 use comfy_table::{Table, presets};
 use indicatif::{BinaryBytes, HumanCount};
+use onpath_wire::shown::Shown;
 use std::fmt::Write;
 use std::time::Duration;
 
 /// How a file system is, for people.
 pub(super) fn text(summary: &Summary) -> String {
-    let mut text = format!("{}: {}\n", summary.what, summary.state.word());
+    let mut text = format!("{}: {}\n", summary.what.shown(), summary.state.word());
     for reason in &summary.reasons {
         let _ = writeln!(text, "  ! {reason}");
     }
@@ -68,7 +69,12 @@ fn slow(slow: &[Slow]) -> String {
         return "nothing: no request has waited for a second".to_owned();
     }
     let one = |slow: &Slow| {
-        format!("{} has {} requests waiting, the oldest for {:.1} s", slow.mount, slow.waiting, slow.oldest_seconds)
+        format!(
+            "{} has {} requests waiting, the oldest for {:.1} s",
+            slow.mount.shown(),
+            slow.waiting,
+            slow.oldest_seconds
+        )
     };
     slow.iter().map(one).collect::<Vec<_>>().join("; ")
 }
@@ -91,6 +97,11 @@ fn table(header: &[&str]) -> Table {
     table
 }
 
+/// What another process tells of itself, in a table.
+fn cell(told: &str) -> String {
+    if told.is_empty() { String::new() } else { told.shown().to_string() }
+}
+
 fn hosts(hosts: &[HostLine], known: usize) -> String {
     let mut table = table(&["host", "address", "roles", "up", "version", "disk"]);
     for host in hosts {
@@ -103,8 +114,8 @@ fn hosts(hosts: &[HostLine], known: usize) -> String {
             0 => String::new(),
             size => format!("{} free of {}", BinaryBytes(host.free_bytes), BinaryBytes(size)),
         };
-        let version = host.version.clone().unwrap_or_default();
-        table.add_row([host.name.clone(), host.address.clone(), host.roles.clone(), up, version, disk]);
+        let version = host.version.as_deref().unwrap_or_default();
+        table.add_row([cell(&host.name), cell(&host.address), host.roles.clone(), up, cell(version), disk]);
     }
     format!("{table}\n{}", more(known, hosts.len()))
 }
@@ -119,10 +130,10 @@ fn mounts(mounts: &[MountLine], present: usize) -> String {
         let heard = if heard < 2 { "now".to_owned() } else { format!("{heard} s ago") };
         let rate = format!("{:.0}", mount.operations_per_second);
         table.add_row([
-            mount.mount.clone(),
+            cell(&mount.mount),
             mount.pid.to_string(),
             age(mount.age_seconds),
-            mount.version.clone(),
+            cell(&mount.version),
             rate,
             heard,
         ]);

@@ -2,18 +2,15 @@
 
 mod reading;
 
-use crate::cli::say;
+use crate::cli::{clear, say};
 use crate::inspect::serving;
 use crate::status::{is_cluster, reports_of};
 use clap::Args;
 use onpath_host::stream::{ANSWER_WITHIN, request_status};
+use onpath_wire::shown::Shown;
 use reading::{Interval, Reading};
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-
-/// Goes to the upper left corner and clears what is below.
-const CLEAR: &str = "\x1b[H\x1b[J";
 
 /// Arguments of `onpath top`.
 #[derive(Args, Debug)]
@@ -39,7 +36,6 @@ pub(crate) fn run(args: TopArgs) -> anyhow::Result<()> {
     // A directory is looked for once, the hosts of a cluster each time.
     let dir = if is_cluster(&args.what)? { None } else { Some(serving(&args.what)?) };
     let interval = Duration::from_millis(args.interval_ms);
-    let clear = if std::io::stdout().is_terminal() && !args.once { CLEAR } else { "" };
     let read = || -> anyhow::Result<(Instant, Reading)> {
         let reports = match &dir {
             Some(dir) => vec![serde_json::from_str(&request_status(dir, ANSWER_WITHIN)?)?],
@@ -55,7 +51,10 @@ pub(crate) fn run(args: TopArgs) -> anyhow::Result<()> {
         if args.json {
             say(&shown.json().to_string());
         } else {
-            say(&format!("{clear}{}: {:.1} s\n{shown}", args.what.display(), (now.0 - before.0).as_secs_f64()));
+            if !args.once {
+                clear();
+            }
+            say(&format!("{}: {:.1} s\n{shown}", args.what.shown(), (now.0 - before.0).as_secs_f64()));
         }
         if args.once {
             return Ok(());

@@ -2,6 +2,7 @@
 
 use crate::status::{adds_up, mounts_of};
 use comfy_table::{CellAlignment, Table, presets};
+use onpath_wire::shown::Shown;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -214,13 +215,15 @@ impl fmt::Display for Interval {
         for (name, kind) in &self.operations {
             let numbers = [self.rate(kind.count), kind.mean_us()].into_iter();
             let numbers = numbers.chain(PERCENTILES.map(|(_, part)| kind.percentile_us(part)));
-            table.add_row(std::iter::once(name.clone()).chain(numbers.map(|number| format!("{number:.1}"))));
+            table
+                .add_row(std::iter::once(name.shown().to_string()).chain(numbers.map(|number| format!("{number:.1}"))));
         }
         table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
         match &self.unsorted {
             Some(Unsorted { host, mounts, per_second }) => writeln!(
                 f,
-                "{per_second:.0} operations per second through {mounts} mounts; of which kind, only host {host} is told, which does not tell"
+                "{per_second:.0} operations per second through {mounts} mounts; of which kind, only host {} is told, which does not tell",
+                host.shown()
             )?,
             None if self.operations.is_empty() => writeln!(f, "no operations through mounts")?,
             None => writeln!(f, "{table}")?,

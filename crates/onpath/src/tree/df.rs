@@ -6,6 +6,7 @@ use crate::walk::{Undone, explain};
 use clap::Args;
 use comfy_table::{Table, presets};
 use onpath_fuse::mount::{FILESYSTEM_TYPE, mounts};
+use onpath_wire::shown::Shown;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -27,7 +28,7 @@ pub(crate) fn run(args: DfArgs) -> anyhow::Result<()> {
             Ok(row) => rows.push(row),
             Err(errno) => {
                 failures += 1;
-                eprintln!("onpath: {}: {}", path.display(), explain(errno));
+                eprintln!("onpath: {}: {}", path.shown(), explain(errno));
             }
         }
     }
@@ -73,17 +74,17 @@ fn table(rows: &[Value]) -> String {
     table.set_header(["source", "size", "used", "available", "use%", "inodes", "mounted on"]);
     for row in rows {
         let number = |name: &str| row[name].as_u64().unwrap_or_default();
-        let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+        let text = |name: &str| row[name].as_str().filter(|text| !text.is_empty()).map(|text| text.shown().to_string());
         let (used, free) = (number("used"), number("available"));
         let percent = (used * 100).div_ceil((used + free).max(1));
         table.add_row([
-            text("source"),
+            text("source").unwrap_or_default(),
             bytes(number("bytes")),
             bytes(used),
             bytes(free),
             format!("{percent}%"),
             number("inodes").to_string(),
-            text("path"),
+            text("path").unwrap_or_default(),
         ]);
     }
     table.to_string()

@@ -6,10 +6,12 @@ use crate::progress::{Progress, bytes};
 use crate::walk::{Entry, Failure, Node, Visitor, WalkArgs, Wanted};
 use clap::Args;
 use onpath_host::progress::Watcher;
+use onpath_wire::shown::Shown;
 use rustix::fs::{FileType, Stat};
 use serde_json::{Value, json};
-use std::fmt::Write;
+use std::io::IsTerminal;
 use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -131,9 +133,14 @@ impl Counting<'_> {
     fn summary(&self) -> Summary {
         let mut shown = std::mem::take(&mut *self.shown.lock().unwrap_or_else(PoisonError::into_inner));
         shown.sort_by(|a, b| a.0.cmp(&b.0));
-        let mut words = String::new();
+        let (mut words, quoted) = (Vec::new(), std::io::stdout().is_terminal());
         for (path, line, _) in &shown {
-            let _ = writeln!(words, "{}: {line}", path.display());
+            match quoted {
+                true => words.extend_from_slice(path.shown().to_string().as_bytes()),
+                // For a program: as it is.
+                false => words.extend_from_slice(path.as_os_str().as_bytes()),
+            }
+            words.extend_from_slice(format!(": {line}\n").as_bytes());
         }
         let paths: Vec<Value> = shown
             .into_iter()

@@ -6,9 +6,10 @@ use super::{Counter, Summary, Task};
 use crate::progress::{Progress, above, bytes};
 use crate::walk::{Entry, Failure, Node, Visitor, WalkArgs};
 use clap::Args;
+use onpath_wire::shown::Shown;
 use rustix::fs::{FileType, Stat};
 use serde_json::{Map, json};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -47,7 +48,7 @@ pub(crate) struct FindArgs {
     /// Only say how many there are of each kind, and their bytes. With --json that is all that is printed anyway.
     #[arg(long)]
     summary: bool,
-    /// End each path with a zero byte instead of a line end.
+    /// End each path with a zero byte instead of a line end. Without this, paths on a terminal are quoted where a shell needs that.
     #[arg(short = '0', long)]
     print0: bool,
     #[command(flatten)]
@@ -67,6 +68,7 @@ pub(crate) fn run(args: FindArgs) -> anyhow::Result<()> {
         kinds: Default::default(),
         bytes: Counter::default(),
         output: Mutex::default(),
+        quoted: !args.print0 && std::io::stdout().is_terminal(),
     };
     task.run(&progress, &visitor, |finder, _| finder.summary())
 }
@@ -88,6 +90,8 @@ struct Finder<'a> {
     bytes: Counter,
     /// Whole paths that are not printed yet.
     output: Mutex<Vec<u8>>,
+    /// Somebody looks at them, who shall see each as one line that does nothing to the terminal.
+    quoted: bool,
 }
 
 /// In the order of the summary.
@@ -176,7 +180,10 @@ impl Finder<'_> {
     fn print(&self, path: &Path) {
         let end = if self.args.print0 { b"\0" } else { b"\n" };
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        output.extend_from_slice(path.as_os_str().as_bytes());
+        match self.quoted {
+            true => output.extend_from_slice(path.shown().to_string().as_bytes()),
+            false => output.extend_from_slice(path.as_os_str().as_bytes()),
+        }
         output.extend_from_slice(end);
         if output.len() >= TOGETHER_BYTES {
             print(&mut output);
@@ -197,7 +204,7 @@ impl Finder<'_> {
         numbers.insert("bytes".into(), json!(self.bytes.get()));
         let words = if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
         let words = format!("{words}, {} in files", bytes(self.bytes.get()));
-        Summary { words: if self.args.summary { words } else { String::new() }, numbers: numbers.into() }
+        Summary { words: if self.args.summary { words.into() } else { Vec::new() }, numbers: numbers.into() }
     }
 }
 

@@ -68,7 +68,7 @@ impl Changes {
     fn summary(&self, what: &str) -> Summary {
         let (changed, same) = (self.changed.get(), self.same.get());
         Summary {
-            words: format!("changed {changed} {what}, {same} were so already"),
+            words: format!("changed {changed} {what}, {same} were so already").into(),
             numbers: json!({ "changed": changed, "unchanged": same }),
         }
     }
@@ -113,7 +113,7 @@ impl Task<'_> {
         if self.args.json {
             say(&summary.json(&report, progress).to_string());
         } else if !summary.words.is_empty() {
-            say(summary.words.trim_end());
+            say(summary.words.trim_ascii_end());
         }
         report.result()
     }
@@ -121,8 +121,8 @@ impl Task<'_> {
 
 /// What a command says at its end.
 struct Summary {
-    /// For people.
-    words: String,
+    /// For people; to a terminal it does nothing.
+    words: Vec<u8>,
     /// For programs.
     numbers: Value,
 }

@@ -1,6 +1,7 @@
 //! Owners as chown(1) takes them: names or numbers.
 
 use anyhow::Context;
+use onpath_wire::shown::Shown;
 use std::process::{Command, Stdio};
 
 /// What a name is looked up in.
@@ -25,7 +26,12 @@ impl Database {
         let output = Command::new("getent").args([self.name(), name]).stdin(Stdio::null()).output();
         let output = output.context("names need getent(1); give a number instead")?;
         let line = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
-        anyhow::ensure!(output.status.success() && !line.is_empty(), "nobody is called {name} in {}", self.name());
+        anyhow::ensure!(
+            output.status.success() && !line.is_empty(),
+            "nobody is called {} in {}",
+            name.shown(),
+            self.name()
+        );
         Ok(line.split(':').map(str::to_owned).collect())
     }
 
@@ -36,7 +42,10 @@ impl Database {
             return Ok(id);
         }
         let fields = self.lookup(text)?;
-        fields.get(2).and_then(|id| id.parse().ok()).with_context(|| format!("{} has no id for {text}", self.name()))
+        fields
+            .get(2)
+            .and_then(|id| id.parse().ok())
+            .with_context(|| format!("{} has no id for {}", self.name(), text.shown()))
     }
 }
 
@@ -63,7 +72,12 @@ impl Owner {
             None => None,
             Some("") => {
                 let fields = Database::Passwd.lookup(user)?;
-                Some(fields.get(3).and_then(|gid| gid.parse().ok()).with_context(|| format!("{user} has no group"))?)
+                Some(
+                    fields
+                        .get(3)
+                        .and_then(|gid| gid.parse().ok())
+                        .with_context(|| format!("{} has no group", user.shown()))?,
+                )
             }
             Some(group) => Some(Database::Group.id(group)?),
         };

@@ -4,6 +4,7 @@ use super::{Counter, Summary, Task};
 use crate::progress::Progress;
 use crate::walk::{Entry, Failure, Node, Visitor, WalkArgs, to};
 use clap::Args;
+use onpath_wire::shown::Shown;
 use rustix::fs::{AtFlags, Dir, FileType, Stat};
 use rustix::io::Errno;
 use serde_json::json;
@@ -43,7 +44,7 @@ pub(crate) fn run(args: RmrArgs) -> anyhow::Result<()> {
         }
         let (files, directories) = (remover.files.get(), remover.directories.get());
         Summary {
-            words: format!("removed {directories} directories and {files} other entries"),
+            words: format!("removed {directories} directories and {files} other entries").into(),
             numbers: json!({ "directories": directories, "others": files }),
         }
     })
@@ -71,17 +72,17 @@ fn itself(path: &Path) -> &Path {
 fn refuse(path: &Path) -> anyhow::Result<()> {
     let bytes = path.as_os_str().as_bytes();
     let last = bytes.rsplit(|byte| *byte == b'/').find(|name| !name.is_empty()).unwrap_or_default();
-    anyhow::ensure!(last != b"." && last != b"..", "{} is refused: name the directory itself", path.display());
+    anyhow::ensure!(last != b"." && last != b"..", "{} is refused: name the directory itself", path.shown());
     let named = itself(path);
     let is_other = named.as_os_str() != path.as_os_str() && named.symlink_metadata().is_ok_and(|stat| !stat.is_dir());
     anyhow::ensure!(
         !is_other,
         "{} is refused: {} is no directory; name it without a slash, or name the directory that it leads to",
-        path.display(),
-        named.display()
+        path.shown(),
+        named.shown()
     );
     let is_root = path.canonicalize().is_ok_and(|path| path == Path::new("/"));
-    anyhow::ensure!(!is_root || path.is_symlink(), "{} is the root of everything: refused", path.display());
+    anyhow::ensure!(!is_root || path.is_symlink(), "{} is the root of everything: refused", path.shown());
     Ok(())
 }
 

@@ -13,6 +13,7 @@ pub(crate) use report::{Report, Undone, explain};
 
 use anyhow::Context;
 use clap::Args;
+use onpath_wire::shown::Shown;
 use pool::{Job, Pool};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -142,10 +143,10 @@ fn root(path: &Path, follow: bool) -> anyhow::Result<CString> {
         Ok(resolved) => resolved,
         Err(error) => {
             let why = Errno::from_io_error(&error).map_or_else(|| error.to_string(), explain);
-            anyhow::bail!("cannot find {}: {why}", path.display());
+            anyhow::bail!("cannot find {}: {why}", path.shown());
         }
     };
-    CString::new(resolved.as_os_str().as_bytes()).with_context(|| format!("{}", path.display()))
+    CString::new(resolved.as_os_str().as_bytes()).with_context(|| format!("{}", path.shown()))
 }
 
 /// Deep trees need a descriptor a level: as many as are allowed.

@@ -2,6 +2,7 @@
 
 use super::Failure;
 use crate::progress::tell;
+use onpath_wire::shown::Shown;
 use rustix::io::Errno;
 use std::fmt;
 use std::path::Path;
@@ -63,7 +64,7 @@ impl Report {
     /// Something could not be done.
     pub(crate) fn fail(&self, path: &Path, failure: Failure) {
         let Failure { action, errno } = failure;
-        self.note(&format!("cannot {action} {}: {}", path.display(), explain(errno)));
+        self.note(&format!("cannot {action} {}: {}", path.shown(), explain(errno)));
         if matches!(errno, Errno::NOTCONN | Errno::NOSPC | Errno::DQUOT | Errno::ROFS) {
             self.over.store(true, Ordering::Relaxed);
         }
@@ -88,7 +89,7 @@ impl Report {
     /// A mounted directory was left out.
     pub(crate) fn other_filesystem(&self, path: &Path) {
         self.left_out.fetch_add(1, Ordering::Relaxed);
-        self.tell(&format!("onpath: {} is another file system: left out", path.display()));
+        self.tell(&format!("onpath: {} is another file system: left out", path.shown()));
     }
 
     /// Somebody removed an entry before it could be visited.

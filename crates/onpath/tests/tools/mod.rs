@@ -4,6 +4,7 @@ mod copies;
 mod errors;
 mod generated;
 mod resumed;
+mod shown;
 mod sums;
 mod swapped;
 mod top;

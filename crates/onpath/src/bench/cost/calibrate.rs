@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use onpath_sim::cost::{Calibration, calibrate};
+use onpath_wire::shown::Shown;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -30,7 +31,7 @@ pub(crate) fn run(args: CalibrateArgs) -> anyhow::Result<()> {
     let calibration = measure(args.files, args.dir)?;
     let json = serde_json::to_string_pretty(&calibration)?;
     if let Some(out) = &args.out {
-        std::fs::write(out, format!("{json}\n")).with_context(|| format!("cannot write {}", out.display()))?;
+        std::fs::write(out, format!("{json}\n")).with_context(|| format!("cannot write {}", out.shown()))?;
     }
     if args.json {
         say(&json)
@@ -44,9 +45,9 @@ pub(crate) fn run(args: CalibrateArgs) -> anyhow::Result<()> {
 pub(super) fn measure(files: u32, dir: Option<PathBuf>) -> anyhow::Result<Calibration> {
     let parent = dir.unwrap_or_else(std::env::temp_dir);
     let dir = parent.join(format!("onpath-calibrate-{}", std::process::id()));
-    std::fs::create_dir(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    std::fs::create_dir(&dir).with_context(|| format!("cannot make {}", dir.shown()))?;
     let around = machine::measure(&dir);
-    std::fs::remove_dir_all(&dir).with_context(|| format!("cannot remove {}", dir.display()))?;
+    std::fs::remove_dir_all(&dir).with_context(|| format!("cannot remove {}", dir.shown()))?;
     let Around { dispatch_ns, journal_ns, datagram_ns, flush_ns } = around?;
     // An input takes about a microsecond, and reading a thread's CPU clock is a system call; the few inputs during which the
     // machine does something else are left out as outliers.

@@ -9,6 +9,7 @@ use onpath_wire::disk::superblock::JournalId;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq, RequestSeq, SessionId, ShardId};
 use onpath_wire::packet::Packet;
+use onpath_wire::shown::Shown;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
 use std::io::Write;
@@ -116,7 +117,7 @@ impl Replay for Nowhere {
 
 /// CPU time of the runtime for a message to a role that does nothing but answer.
 fn node_ns(dir: &Path, records: bool) -> anyhow::Result<f64> {
-    std::fs::create_dir(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    std::fs::create_dir(dir).with_context(|| format!("cannot make {}", dir.shown()))?;
     let commit = Commit::Interval(100);
     let journal = JournalId { fsid: 1, number: 1, created: 1 };
     let (journal, _) = Journal::recover(dir, Options::for_dir(dir, journal, commit)?, Lsn(0), &mut Nowhere)?;
@@ -160,7 +161,7 @@ fn datagram_ns() -> anyhow::Result<f64> {
 /// Elapsed time until some records are on stable storage.
 fn flush_ns(dir: &Path) -> anyhow::Result<f64> {
     let path = dir.join("flush");
-    let mut file = std::fs::File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
+    let mut file = std::fs::File::create(&path).with_context(|| format!("cannot make {}", path.shown()))?;
     let mut rounds = vec![];
     for _ in 0..2 * ROUNDS {
         file.write_all(&vec![1; FLUSH_BYTES])?;

@@ -21,6 +21,7 @@ use onpath_sim::cost::{
 };
 use onpath_wire::ids::{InodeId, NodeId, SessionId};
 use onpath_wire::packet::Packet;
+use onpath_wire::shown::Shown;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Barrier, Mutex};
@@ -84,7 +85,7 @@ pub(crate) fn run(args: ValidateArgs) -> anyhow::Result<()> {
         let dir = parent.join(format!("onpath-validate-{}", std::process::id()));
         let measured = measure(case, &dir, args.files);
         if dir.exists() {
-            std::fs::remove_dir_all(&dir).with_context(|| format!("cannot remove {}", dir.display()))?;
+            std::fs::remove_dir_all(&dir).with_context(|| format!("cannot remove {}", dir.shown()))?;
         }
         let measured = measured?;
         for (what, predicted, measured) in [

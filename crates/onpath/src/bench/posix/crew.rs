@@ -7,6 +7,7 @@ use super::worker::{self, REPORT, Word, WorkerArgs};
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use hdrhistogram::Histogram;
+use onpath_wire::shown::Shown;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -130,7 +131,7 @@ impl Worker {
             command.args(["--cpus", &cpus.join(",")]);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let shown = directory.display();
+        let shown = directory.shown();
         let mut child = command.spawn().with_context(|| format!("cannot start a process in {shown}"))?;
         let orders = child.stdin.take().expect("piped");
         let words = BufReader::new(child.stdout.take().expect("piped"));
@@ -144,10 +145,10 @@ impl Worker {
     fn hear(&mut self) -> anyhow::Result<Word> {
         let mut line = String::new();
         if self.words.read_line(&mut line)? == 0 {
-            bail!("the process in {} has ended early", self.directory.display());
+            bail!("the process in {} has ended early", self.directory.shown());
         }
         match serde_json::from_str(&line)? {
-            Word::Failed(why) => bail!("in {}: {why}", self.directory.display()),
+            Word::Failed(why) => bail!("in {}: {why}", self.directory.shown()),
             word => Ok(word),
         }
     }

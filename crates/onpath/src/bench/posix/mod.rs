@@ -20,6 +20,7 @@ pub(crate) use worker::{WorkerArgs, work};
 use anyhow::{Context, bail};
 use clap::{Args, value_parser};
 use crew::{Crew, Measured};
+use onpath_wire::shown::Shown;
 use placement::{Placed, Placement};
 use plan::{Case, Layout, Phase};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -104,10 +105,10 @@ pub(crate) fn run(args: PosixArgs) -> anyhow::Result<()> {
     for round in 0..args.rounds {
         for (case, phases) in &cases {
             for (path, target) in targets.iter().enumerate() {
-                eprintln!("round {} of {}: {}: {case}", round + 1, args.rounds, target.path.display());
+                eprintln!("round {} of {}: {}: {case}", round + 1, args.rounds, target.path.shown());
                 let worker = WorkerArgs { bytes: case.bytes, ..worker.clone() };
                 let measured = measure(*case, phases, path, target, &worker, &interrupted);
-                all.extend(measured.with_context(|| format!("{case} in {}", target.path.display()))?);
+                all.extend(measured.with_context(|| format!("{case} in {}", target.path.shown()))?);
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::placement::Placement;
 use super::summary::{Spread, Summarized, Summary};
 use comfy_table::{CellAlignment, Table, presets};
+use onpath_wire::shown::Shown;
 use std::fmt::Write;
 
 /// Columns that are words, not numbers.
@@ -52,7 +53,7 @@ fn describe(summary: &Summary<'_>, text: &mut String) -> std::fmt::Result {
             [] => "no server process known".into(),
             servers => format!("served by {servers:?}"),
         };
-        writeln!(text, "{}: {} ({}, {servers})", label(number), target.path.display(), target.filesystem)?;
+        writeln!(text, "{}: {} ({}, {servers})", label(number), target.path.shown(), target.filesystem)?;
     }
     let placement = |Placement { nice, cpus }: &Placement| {
         let nice = nice.map_or("as it was".into(), |nice| nice.to_string());

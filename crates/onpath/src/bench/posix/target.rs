@@ -1,6 +1,7 @@
 //! A directory under test: where on it to work, what it is, who serves it.
 
 use anyhow::{Context, bail};
+use onpath_wire::shown::Shown;
 use rustix::fs::{major, minor};
 use serde::Serialize;
 use std::io::ErrorKind;
@@ -27,7 +28,7 @@ struct WorkDirectory(PathBuf);
 impl Drop for WorkDirectory {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            eprintln!("onpath: could not remove {}: {error}", self.0.display());
+            eprintln!("onpath: could not remove {}: {error}", self.0.shown());
         }
     }
 }
@@ -35,7 +36,7 @@ impl Drop for WorkDirectory {
 impl Target {
     /// Makes `subdirectory` in `path`, unless somebody else's things are there.
     pub(in crate::bench) fn new(path: &Path, subdirectory: &str, servers: &[u32]) -> anyhow::Result<Target> {
-        let shown = path.display();
+        let shown = path.shown();
         let metadata = std::fs::metadata(path).with_context(|| format!("cannot use {shown}"))?;
         if !metadata.is_dir() {
             bail!("{shown} is not a directory");
@@ -44,13 +45,13 @@ impl Target {
         let work = path.join(subdirectory);
         match std::fs::create_dir(&work) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                let what = format!("{} exists", work.display());
+                let what = format!("{} exists", work.shown());
                 let empty = std::fs::read_dir(&work).is_ok_and(|mut entries| entries.next().is_none());
                 if !empty {
                     bail!("{what} and is not an empty directory: remove it, or choose another name with --subdir");
                 }
             }
-            result => result.with_context(|| format!("cannot make {}", work.display()))?,
+            result => result.with_context(|| format!("cannot make {}", work.shown()))?,
         }
         let work = WorkDirectory(work);
         let filesystem = filesystem(metadata.dev())?;
@@ -71,7 +72,7 @@ impl Target {
         let case = self.work.0.join(case);
         let directories: Vec<PathBuf> = (0..directories).map(|n| case.join(format!("d{n}"))).collect();
         for directory in std::iter::once(&case).chain(&directories) {
-            std::fs::create_dir(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+            std::fs::create_dir(directory).with_context(|| format!("cannot make {}", directory.shown()))?;
         }
         Ok(directories)
     }
@@ -80,7 +81,7 @@ impl Target {
     pub(super) fn remove(&self, case: &str, directories: &[PathBuf]) -> anyhow::Result<()> {
         let case = self.work.0.join(case);
         for directory in directories.iter().chain(std::iter::once(&case)) {
-            std::fs::remove_dir(directory).with_context(|| format!("cannot remove {}", directory.display()))?;
+            std::fs::remove_dir(directory).with_context(|| format!("cannot remove {}", directory.shown()))?;
         }
         Ok(())
     }

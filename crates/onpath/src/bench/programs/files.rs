@@ -1,6 +1,7 @@
 //! Steps that no program is needed for: many creates, large files, direct I/O.
 
 use anyhow::{Context, bail};
+use onpath_wire::shown::Shown;
 use rustix::fs::{Advice, Mode, OFlags};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -56,7 +57,7 @@ fn places(mib: u32, count: u32) -> impl Iterator<Item = u64> {
 }
 
 fn open_direct(path: &Path, flags: OFlags) -> anyhow::Result<File> {
-    let what = || format!("cannot open {} with O_DIRECT", path.display());
+    let what = || format!("cannot open {} with O_DIRECT", path.shown());
     Ok(File::from(rustix::fs::open(path, flags | OFlags::DIRECT, Mode::empty()).with_context(what)?))
 }
 

@@ -1,6 +1,7 @@
 //! What is brought to each path: a tree of small files and an archive of it.
 
 use anyhow::{Context, bail};
+use onpath_wire::shown::Shown;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -23,17 +24,17 @@ impl Material {
     /// Makes a tree of that many files below `parent`, and its archive.
     pub(super) fn new(parent: &Path, files: u32) -> anyhow::Result<Material> {
         let top = parent.join(format!("onpath-bench-{}", std::process::id()));
-        fs::create_dir(&top).with_context(|| format!("cannot make {}", top.display()))?;
+        fs::create_dir(&top).with_context(|| format!("cannot make {}", top.shown()))?;
         let material = Material { top, files };
         for file in 0..files {
             let directory = file / FILES_PER_DIRECTORY;
             let parent = material.tree().join(format!("part{}", directory / DIRECTORIES_PER_DIRECTORY));
             let directory = parent.join(format!("directory{directory}"));
             if file % FILES_PER_DIRECTORY == 0 {
-                fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+                fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.shown()))?;
             }
             let path = directory.join(format!("file{file}.txt"));
-            fs::write(&path, text(file)).with_context(|| format!("cannot write {}", path.display()))?;
+            fs::write(&path, text(file)).with_context(|| format!("cannot write {}", path.shown()))?;
         }
         let archive = material.archive();
         program(&material.tree(), "tar", &["-cf".as_ref(), archive.as_ref(), ".".as_ref()])?;
@@ -52,7 +53,7 @@ impl Material {
 impl Drop for Material {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.top) {
-            eprintln!("onpath: could not remove {}: {error}", self.top.display());
+            eprintln!("onpath: could not remove {}: {error}", self.top.shown());
         }
     }
 }
@@ -71,7 +72,7 @@ pub(super) fn program(directory: &Path, name: &str, words: &[&std::ffi::OsStr]) 
     command.env("HOME", "/nonexistent").env("GIT_CONFIG_NOSYSTEM", "1").env("LC_ALL", "C");
     let status = command.status().with_context(|| format!("cannot start {name}: is it installed?"))?;
     if !status.success() {
-        bail!("{name} in {} ended with {status}", directory.display());
+        bail!("{name} in {} ended with {status}", directory.shown());
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ use super::posix::{Target, Usage};
 use anyhow::{Context, bail};
 use clap::{Args, value_parser};
 use material::Material;
+use onpath_wire::shown::Shown;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -104,9 +105,9 @@ pub(crate) fn run(args: &ProgramsArgs) -> anyhow::Result<()> {
                 if interrupted.load(Ordering::Relaxed) {
                     bail!("interrupted");
                 }
-                eprintln!("round {} of {}: {}: {step}", round + 1, args.rounds, target.path.display());
+                eprintln!("round {} of {}: {}: {step}", round + 1, args.rounds, target.path.shown());
                 let place = &mut places[path];
-                let what = || format!("{step} in {}", target.path.display());
+                let what = || format!("{step} in {}", target.path.shown());
                 place.prepare(step).with_context(what)?;
                 let before = (Usage::now(&target.servers)?, Usage::of_this_process_and_its_children()?, Instant::now());
                 place.run(step).with_context(what)?;

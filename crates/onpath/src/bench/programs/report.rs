@@ -4,6 +4,7 @@ use super::Measured;
 use super::steps::Step;
 use crate::bench::posix::{Spread, Target};
 use comfy_table::{CellAlignment, Table, presets};
+use onpath_wire::shown::Shown;
 use serde::Serialize;
 
 /// Version of the JSON form.
@@ -77,7 +78,7 @@ pub(super) fn print(all: &[Measured], targets: &[Target], json: bool) -> anyhow:
         return Ok(());
     }
     for (number, target) in targets.iter().enumerate() {
-        println!("{number}: {} ({}, served by {:?})", target.path.display(), target.filesystem, target.servers);
+        println!("{number}: {} ({}, served by {:?})", target.path.shown(), target.filesystem, target.servers);
     }
     println!("Medians of the rounds (least – greatest); CPU in µs an operation: a file, a MiB, or a read or write");
     println!("{}", table(&summary.results));

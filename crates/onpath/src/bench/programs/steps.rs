@@ -4,6 +4,7 @@ use super::files;
 use super::material::{Material, program};
 use anyhow::Context;
 use clap::ValueEnum;
+use onpath_wire::shown::Shown;
 use serde::Serialize;
 use std::ffi::OsStr;
 use std::fmt;
@@ -114,7 +115,7 @@ impl Place<'_> {
 
     /// What is not measured.
     pub(super) fn prepare(&self, step: Step) -> anyhow::Result<()> {
-        let make = |path: PathBuf| fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()));
+        let make = |path: PathBuf| fs::create_dir(&path).with_context(|| format!("cannot make {}", path.shown()));
         match step {
             Step::TarX => make(self.tree()),
             Step::CreateFlat => make(self.flat()),

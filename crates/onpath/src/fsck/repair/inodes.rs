@@ -8,6 +8,7 @@ use onpath_host::offline::Offline;
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::record::Effect;
 use onpath_wire::ids::InodeId;
+use onpath_wire::shown::Shown;
 use onpath_wire::xattr::Namespace;
 
 /// Permission bits of the group; with an access ACL they are its mask.
@@ -25,7 +26,7 @@ pub(super) fn counts(view: &View, _: &mut Offline, fixes: &mut Fixes) {
         let Count { entries, directories } =
             counts.next_if(|(dir, _)| *dir == id).map(|(_, count)| count).unwrap_or_default();
         let nlink = 2 + directories as u32;
-        let path = || view.path(id).unwrap_or_default();
+        let path = || view.path(id).map_or_else(String::new, |path| path.shown().to_string());
         if inode.entries != entries {
             fixes.because(Code::EntryCount, format!("directory {:#x} has {entries} entries {}", id.0, path()));
         }

@@ -7,6 +7,7 @@ use crate::fsck::view::View;
 use onpath_host::offline::Offline;
 use onpath_wire::disk::record::Effect;
 use onpath_wire::ids::InodeId;
+use onpath_wire::shown::Shown;
 use std::collections::BTreeMap;
 
 pub(super) fn fix(view: &View, _: &mut Offline, fixes: &mut Fixes) {
@@ -14,7 +15,7 @@ pub(super) fn fix(view: &View, _: &mut Offline, fixes: &mut Fixes) {
     differences(view, &mut |difference| {
         let Difference::Wrong(dir, (code, name, is, listed)) = difference else { return };
         let what = if is.is_some() { "is listed as it is" } else { "is not listed any more" };
-        let path = view.path_in(dir, &name).unwrap_or_default();
+        let path = view.path_in(dir, &name).map_or_else(String::new, |path| path.shown().to_string());
         fixes.because(code, format!("{name:?} {what} in directory {:#x} {path}", dir.0));
         changes.entry(dir).or_default().extend(is.or(listed).map(|to| (name, to, is.is_some())));
     });

@@ -5,6 +5,7 @@ use crate::fsck::checks::directories::cycles;
 use crate::fsck::code::Code;
 use crate::fsck::view::{NameOf, Named, Target, View};
 use onpath_host::offline::Offline;
+use onpath_wire::shown::Shown;
 
 pub(super) fn fix(view: &View, offline: &mut Offline, fixes: &mut Fixes) {
     view.doubtful_names(&mut |of, target| match view.inodes.get(&target.child) {
@@ -37,7 +38,7 @@ fn drop_found(view: &View, offline: &mut Offline, of: &NameOf, code: Code, fixes
 
 fn drop_name(view: &View, offline: &mut Offline, of: &NameOf, was: Target, code: Code, fixes: &mut Fixes) {
     let (parent, name) = of;
-    let path = view.path_in(*parent, name).unwrap_or_default();
+    let path = view.path_in(*parent, name).map_or_else(String::new, |path| path.shown().to_string());
     fixes.because(code, format!("the name {name:?} of directory {:#x} is removed {path}", parent.0));
     fixes.drop_name(view, offline, (*parent, name), was);
 }
