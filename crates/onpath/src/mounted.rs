@@ -12,6 +12,7 @@ use onpath_host::node::{Effects, Node, Port};
 use onpath_session::fs::FsRequest;
 use onpath_session::{LostReason, Session, SessionIn, SessionOut};
 use onpath_wire::shown::Shown;
+use std::io::PipeWriter;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
@@ -187,6 +188,7 @@ pub(crate) fn serve(
     effects.answers.attach(Invalidator::start(mount.transport(), Box::new(mount.covered()))?);
     let _orphaned =
         is_lost.map(|is_lost| answer_alone(is_lost, driver.clone(), effects.answers.clone())).transpose()?;
+    let _changes = watch(&mount, options, driver.clone())?;
     if !sees_all_processes() {
         eprintln!("onpath: {BLIND}");
     }
@@ -242,6 +244,23 @@ fn answer_alone(
         }
     })?;
     Ok(over)
+}
+
+/// Tells the session by which options the mount goes when they change; until what is given back is dropped.
+fn watch(mount: &Mount, options: &MountOptions, driver: Driver) -> anyhow::Result<PipeWriter> {
+    let (mut changes, ends) = mount.changes(options.access_times())?;
+    std::thread::Builder::new().name("mount-options".into()).spawn(move || {
+        loop {
+            match changes.wait() {
+                Ok(Some(times)) => driver.node.submit(&driver.session, SessionIn::AccessTimes(times)),
+                Ok(None) => return,
+                Err(error) => {
+                    return tracing::warn!(%error, "the mount goes on by the options that it has, whatever is remounted");
+                }
+            }
+        }
+    })?;
+    Ok(ends)
 }
 
 /// How a mount has ended.

@@ -5,7 +5,7 @@
 
 use crate::fs::{FsOp, FsRequest, FsResult};
 use crate::limits::{EARLY_INTERRUPTS_MAX, REQUESTS_RUNNING_MAX};
-use crate::ops::later::{tell_now, would_notice};
+use crate::ops::later::{self, tell_now, would_notice};
 use crate::ops::lock::{keep_window_open, resend_waits, wait_answered};
 use crate::ops::open::at_once;
 use crate::ops::{alone, anew, exact, pages};
@@ -54,6 +54,7 @@ pub(crate) fn on_input(core: &mut Core<State>, input: Input<SessionIn>) {
         Input::Own(SessionIn::Anew { session }) => anew::begin(core, session),
         Input::Own(SessionIn::WrittenBack { id }) => pages::written_back(core, id),
         Input::Own(SessionIn::Shared) => alone::shared(core),
+        Input::Own(SessionIn::AccessTimes(times)) => later::access_times(core, times),
         Input::Own(SessionIn::Shutdown) => shut_down(core),
         Input::Tick | Input::Durable(_) => {}
     }

@@ -85,6 +85,8 @@ pub enum SessionIn {
     },
     /// What [`SessionOut::Share`] asks for is done.
     Shared,
+    /// The mount goes by other options now (`mount -o remount,…`): whose access times move.
+    AccessTimes(AccessTimes),
     /// What [`SessionOut::WriteBack`] asks for is done.
     WrittenBack {
         /// The inode.

@@ -48,8 +48,19 @@ pub enum XdpError {
     )]
     Mtu(String),
     /// The pins have nowhere to be.
-    #[error("{} is not on a BPF file system: mount one (`mount -t bpf bpf /sys/fs/bpf`)", .0.shown())]
+    #[error("{} is not on a BPF file system: mount one (`mount -t bpf -o mode=0700 bpf /sys/fs/bpf`)", .0.shown())]
     NoPins(PathBuf),
+    /// Others may have made it, or what is in it.
+    #[error(
+        "{} {why}: others may remove the switches in it, or have put some there; as root, remove it if nothing of yours is in it, and mount the BPF file system with `-o mode=0700`",
+        path.shown()
+    )]
+    Unsafe {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A switch is there already.
     #[error("{}: a switch is there already: detach it first", .0.shown())]
     Pinned(PathBuf),

@@ -8,6 +8,9 @@ use aya::maps::{Map, MapData};
 use aya::programs::links::{FdLink, PinnedLink};
 use onpath_wire::shown::Shown;
 use std::collections::BTreeMap;
+use std::fs::{Metadata, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Where switches are, a directory each.
@@ -21,16 +24,63 @@ pub fn directory(pins: &Path, cluster: u32) -> PathBuf {
     pins.join(format!("cluster-{cluster}"))
 }
 
-/// Makes a directory below a BPF file system.
+/// Makes the directory of a switch; the one around it, which switches have in common, lies in a BPF file system and need not be there.
 pub(crate) fn make(dir: &Path) -> Result<(), XdpError> {
-    let there = dir.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
-    if rustix::fs::statfs(there).doing(format!("{}", there.shown()))?.f_type as u64 != BPF_FS {
+    let home = dir.parent().unwrap_or(Path::new("/"));
+    let around = home.parent().unwrap_or(Path::new("/"));
+    let is_bpf = |path| rustix::fs::statfs(path).is_ok_and(|about| about.f_type as u64 == BPF_FS);
+    if !is_bpf(around) {
         return Err(XdpError::NoPins(dir.to_owned()));
     }
-    if dir.exists() {
-        return Err(XdpError::Pinned(dir.to_owned()));
+    let new = |path: &Path| std::fs::DirBuilder::new().mode(0o700).create(path);
+    match new(home) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            return Err(error).doing(format!("making {}", home.shown()));
+        }
+        _ => check(home)?,
     }
-    std::fs::create_dir_all(dir).doing(format!("making {}", dir.shown()))
+    match new(dir) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(XdpError::Pinned(dir.to_owned())),
+        made => made.doing(format!("making {}", dir.shown())),
+    }
+}
+
+/// Whether nobody else can have put anything into the directory that switches have in common. From then on only its owner may look into
+/// it, and the one around it, whose entries anybody may have made, keeps others from moving it.
+///
+/// # Errors
+/// [`XdpError::Unsafe`] says why not.
+fn check(home: &Path) -> Result<(), XdpError> {
+    let doing = || format!("looking at {}", home.shown());
+    let unlike = |path: &Path, why: String| Err(XdpError::Unsafe { path: path.to_owned(), why });
+    let us = rustix::process::geteuid().as_raw();
+    let of_others = |about: &Metadata| ![0, us].contains(&about.uid());
+    let around = home.parent().unwrap_or(Path::new("/"));
+    let about = std::fs::symlink_metadata(around).doing(doing())?;
+    if of_others(&about) {
+        return unlike(around, format!("belongs to uid {}", about.uid()));
+    }
+    if about.mode() & 0o022 != 0 && about.mode() & 0o1000 == 0 {
+        return unlike(around, format!("has mode {:04o}", about.mode() & 0o7777));
+    }
+    let about = std::fs::symlink_metadata(home).doing(doing())?;
+    if !about.is_dir() {
+        return unlike(home, "is no directory".to_owned());
+    }
+    if of_others(&about) {
+        return unlike(home, format!("belongs to uid {}", about.uid()));
+    }
+    match about.mode() & 0o7777 {
+        mode if mode & 0o022 != 0 => unlike(home, format!("has mode {mode:04o}")),
+        0o700 => Ok(()),
+        _ if about.uid() == us => std::fs::set_permissions(home, Permissions::from_mode(0o700)).doing(doing()),
+        _ => Ok(()),
+    }
+}
+
+/// The same of the directory around that of a switch.
+fn check_around(dir: &Path) -> Result<(), XdpError> {
+    check(dir.parent().unwrap_or(Path::new("/")))
 }
 
 /// Takes away what `make` and pinning have left; what is not there is no error.
@@ -44,13 +94,14 @@ pub(crate) fn unmake(dir: &Path) {
 /// The switches below `pins` that are attached to a device: their directories.
 ///
 /// # Errors
-/// A directory that cannot be read, for other reasons than that it is not there.
+/// A directory that cannot be read, for other reasons than that it is not there, or that others may have put something into.
 pub fn attached_to(pins: &Path, device: &str) -> Result<Vec<PathBuf>, XdpError> {
     let doing = || format!("reading {}", pins.shown());
     let entries = match std::fs::read_dir(pins) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(vec![]),
         other => other.doing(doing())?,
     };
+    check(pins)?;
     let mut found = vec![];
     for entry in entries {
         let dir = entry.doing(doing())?.path();
@@ -64,9 +115,10 @@ pub fn attached_to(pins: &Path, device: &str) -> Result<Vec<PathBuf>, XdpError> 
 /// Takes the program off a device; without devices the switch is gone, with all that it knew.
 ///
 /// # Errors
-/// No link of that device in `dir`.
+/// No link of that device in `dir`; a directory around it that others may have put something into.
 pub fn detach(dir: &Path, device: &str) -> Result<(), XdpError> {
     let path = dir.join(format!("{LINK}{device}"));
+    check_around(dir)?;
     if !path.exists() {
         return Err(XdpError::NotAttached(device.to_owned()));
     }
@@ -123,8 +175,9 @@ impl XdpSwitch {
     /// The switch that was pinned in this directory. Ways are to be given anew before routes are.
     ///
     /// # Errors
-    /// No switch there.
+    /// No switch there, or one that others may have put there.
     pub fn open(dir: &Path) -> Result<XdpSwitch, XdpError> {
+        check_around(dir)?;
         let maps = Maps::from(|name| {
             let what = || format!("opening {}", dir.join(name).shown());
             Map::from_map_data(MapData::from_pin(dir.join(name)).doing(what())?).doing(what())

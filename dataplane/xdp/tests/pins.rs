@@ -6,6 +6,9 @@ use common::{Network, SWITCH, route};
 use onpath_dataplane::{Command, Config, Port, Tracking};
 use onpath_testing::skipped;
 use onpath_xdp::{XdpConfig, XdpError, XdpSwitch, pins};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 /// Within a mount namespace of its own with a BPF file system at /mnt; the reason why there can be none.
@@ -59,6 +62,54 @@ fn a_pinned_switch_stays_until_it_is_detached() {
         assert!(!dir.exists(), "nothing is left");
         drop(other);
         drop(XdpSwitch::attach(config, &["port0", "port1"]).expect("both are free"));
+    });
+    if let Err(why) = tried {
+        skipped(TEST, &why);
+    }
+}
+
+/// Anybody may make directories in a BPF file system that is mounted as the kernel does by itself (mode 1777): one that is there before
+/// ours, whose maker could remove the pins and put others there, is not used; ours nobody else looks into.
+#[test]
+fn a_directory_of_others_is_refused() {
+    const TEST: &str = "a_directory_of_others_is_refused";
+    let config = XdpConfig { program: Config::whole(7), address: SWITCH };
+    if let Err(why) = common::network(1, config) {
+        return skipped(TEST, &why);
+    }
+    let network = Network::of(1).expect("a network as before");
+    let tried = with_pins(&network, |at| {
+        let mode = |path: &Path| fs::metadata(path).expect("it is there").mode() & 0o7777;
+        assert_eq!(mode(at), 0o1777, "as the kernel mounts it");
+        let home = at.join("onpath");
+        let dir = pins::directory(&home, 7);
+        let somebody = |words: &[&str]| {
+            let mut command = std::process::Command::new(words[0]);
+            command.args(&words[1..]).arg(&home).uid(65_501).gid(65_501).status().expect("it runs").success()
+        };
+        let refused = |words: &str| {
+            let attached = XdpSwitch::attach_pinned(config, &["port0"], &dir).map(drop);
+            let looked = pins::attached_to(&home, "port0").map(drop);
+            for result in [attached, looked, XdpSwitch::open(&dir).map(drop), pins::detach(&dir, "port0")] {
+                let error = result.expect_err("others may have made it");
+                assert!(matches!(&error, XdpError::Unsafe { .. }) && error.to_string().contains(words), "{error}");
+            }
+            assert!(!dir.exists(), "nothing is put there");
+        };
+        assert!(somebody(&["mkdir"]), "anybody may");
+        refused("belongs to uid 65501");
+        fs::remove_dir(&home).expect("empty");
+        fs::create_dir(&home).expect("mkdir");
+        fs::set_permissions(&home, fs::Permissions::from_mode(0o777)).expect("chmod");
+        refused("has mode 0777");
+        // What root alone could write to is closed, and used.
+        fs::set_permissions(&home, fs::Permissions::from_mode(0o755)).expect("chmod");
+        drop(XdpSwitch::attach_pinned(config, &["port0"], &dir).expect("attached"));
+        assert_eq!((mode(&home), mode(&dir)), (0o700, 0o700));
+        assert!(!somebody(&["ls"]), "only root looks into it");
+        pins::detach(&dir, "port0").expect("attached");
+        fs::set_permissions(at, fs::Permissions::from_mode(0o777)).expect("chmod");
+        refused("has mode 0777");
     });
     if let Err(why) = tried {
         skipped(TEST, &why);

@@ -1,5 +1,6 @@
 //! The life of a mount: mount(2), read-ahead, unmount, and the removal of what a killed server left behind.
 
+mod changes;
 mod mountinfo;
 mod namespace;
 mod nesting;
@@ -21,6 +22,7 @@ use rustix::mount::UnmountFlags;
 use crate::serve::{Filesystem, ServeError, ServeOptions};
 use crate::transport::{DevFuse, Transport};
 
+pub use changes::Changes;
 pub use mountinfo::{DeviceNumber, MountEntry, mounts};
 pub use namespace::Namespace;
 pub use nesting::{refuse_below, refuse_nesting};

@@ -35,10 +35,21 @@ pub struct MountEntry {
     pub root: PathBuf,
     /// Where it is mounted.
     pub mountpoint: PathBuf,
+    /// Options of this mount: `rw,noatime`.
+    pub options: String,
     /// Type, such as `ext4` or `fuse.onpath`.
     pub kind: String,
     /// What is mounted.
     pub source: String,
+    /// Options of the file system, wherever it is mounted: `ro,user_id=0`.
+    pub of_filesystem: String,
+}
+
+impl MountEntry {
+    /// Whether it has this option, as a mount or as a file system.
+    pub(super) fn has(&self, option: &str) -> bool {
+        [&self.options, &self.of_filesystem].iter().any(|list| list.split(',').any(|given| given == option))
+    }
 }
 
 /// All mounts in this thread's mount name space, older before newer.
@@ -74,7 +85,7 @@ pub(super) fn mounts_of(thread: &Path) -> std::io::Result<Vec<MountEntry>> {
     std::fs::read(thread.join("mountinfo")).map(|table| parse(&table))
 }
 
-fn parse(table: &[u8]) -> Vec<MountEntry> {
+pub(super) fn parse(table: &[u8]) -> Vec<MountEntry> {
     table.split(|byte| *byte == b'\n').filter_map(parse_line).collect()
 }
 
@@ -86,10 +97,12 @@ fn parse_line(line: &[u8]) -> Option<MountEntry> {
     let device = DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? };
     let mut path = || Some(PathBuf::from(OsString::from_vec(unescape(fields.next()?))));
     let (root, mountpoint) = (path()?, path()?);
+    let options = String::from_utf8_lossy(fields.next()?).into_owned();
     let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
     let kind = String::from_utf8_lossy(fields.next()?).into_owned();
     let source = String::from_utf8_lossy(&unescape(fields.next()?)).into_owned();
-    Some(MountEntry { id, parent, device, root, mountpoint, kind, source })
+    let of_filesystem = String::from_utf8_lossy(fields.next()?).into_owned();
+    Some(MountEntry { id, parent, device, root, mountpoint, options, kind, source, of_filesystem })
 }
 
 /// Undoes the kernel's `\ooo` for blanks and backslashes.
@@ -121,6 +134,7 @@ mod tests {
         assert_eq!(entry.root, PathBuf::from("/srv/a b"));
         assert_eq!(entry.mountpoint, PathBuf::from(r"/mnt/a b\c"));
         assert_eq!((entry.kind.as_str(), entry.source.as_str()), ("fuse.onpath", "on\tpath"));
+        assert!(entry.has("nosuid") && entry.has("user_id=0") && !entry.has("ro"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::MountError;
 use rustix::fs::{Mode, OFlags};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 use std::cell::RefCell;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -75,11 +76,17 @@ pub(super) fn is_elsewhere() -> bool {
 
 /// The mount table of this thread's name space, in the words of the kernel: /proc of another one may be anything.
 pub(super) fn table() -> io::Result<Vec<u8>> {
-    PROC.with_borrow(|proc| {
-        let Some(proc) = proc else { return std::fs::read("/proc/self/mountinfo") };
-        let file = rustix::fs::openat(proc, "mountinfo", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        let mut bytes = Vec::new();
-        io::Read::read_to_end(&mut std::fs::File::from(file), &mut bytes)?;
-        Ok(bytes)
+    let mut bytes = Vec::new();
+    io::Read::read_to_end(&mut open_table()?, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// The same to be read as it changes, from any thread. It keeps the name space.
+pub(super) fn open_table() -> io::Result<File> {
+    PROC.with_borrow(|proc| match proc {
+        None => File::open("/proc/self/mountinfo"),
+        Some(proc) => {
+            Ok(rustix::fs::openat(proc, "mountinfo", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?.into())
+        }
     })
 }

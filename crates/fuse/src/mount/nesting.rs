@@ -100,8 +100,10 @@ mod tests {
             device: DeviceNumber { major: 0, minor },
             root: root.into(),
             mountpoint: mountpoint.into(),
+            options: "rw".into(),
             kind: "ext4".into(),
             source: "disk".into(),
+            of_filesystem: "rw".into(),
         }
     }
 

@@ -2,8 +2,10 @@
 
 use crate::common::check::{Dir, done, tick};
 use crate::common::sys::{self, Time};
+use crate::common::wait_until;
 use crate::two_mounts::Pair;
 use std::path::Path;
+use std::process::Command;
 
 /// Reads the file, the directory or the symlink through this mount.
 fn read(path: &Path) {
@@ -35,6 +37,56 @@ fn moved_by(dir: &Path) -> [[bool; 2]; 3] {
             after > before
         })
     })
+}
+
+fn remount(path: &Path, options: &str) {
+    let status = Command::new("mount").args(["-i", "-o", &format!("remount,{options}")]).arg(path).status();
+    assert!(status.expect("mount runs").success(), "remount,{options}");
+}
+
+/// A mount that becomes read-only writes nothing by itself any more, whatever is read and however long it has been open; by whatever other
+/// options it goes later, reading moves what they say.
+#[test]
+fn remounted() {
+    let Some(pair) = Pair::with_options("times of access of a remounted mount", "strictatime") else { return };
+    let [_, second] = &pair.mounts;
+    let d = Dir::at(second.path().to_owned());
+    let (file, subdir) = (d.file_with("file", b"bytes"), d.dir("dir"));
+    subdir.file("entry");
+    let all = [file.clone(), subdir.path().to_owned(), d.symlink("nowhere", "link")];
+    let open = done("open", sys::open(&file, libc::O_RDONLY, 0));
+    let moved = || {
+        tick();
+        let before = all.each_ref().map(|path| atime(path));
+        all.iter().for_each(|path| read(path));
+        done("read", sys::pread(&open, 10, 0));
+        let after = all.each_ref().map(|path| atime(path));
+        [0, 1, 2].map(|n| after[n] > before[n])
+    };
+    assert_eq!(moved(), [true; 3], "file, directory, symlink");
+    for (options, expected) in [
+        ("ro", [false; 3]),
+        ("rw", [true; 3]),
+        ("noatime", [false; 3]),
+        ("strictatime,nodiratime", [true, false, true]),
+        ("ro,strictatime", [false; 3]),
+    ] {
+        remount(second.path(), options);
+        let written = || pair.site.status().sum("journal", &["appended_lsn"]);
+        wait_until("the mount goes by its new options", || moved() == expected);
+        for _ in 0..5 {
+            assert_eq!(moved(), expected, "remount,{options}: file, directory, symlink");
+        }
+        if expected == [false; 3] {
+            // What was changed before may still be on its way to its directory.
+            wait_until("reading writes nothing", || {
+                let before = written();
+                moved() == expected && written() == before
+            });
+        }
+    }
+    drop(open);
+    pair.stop("remounted");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::fs::FsOp;
 use crate::fs::describe::Shows;
 use crate::limits::{LATER_MAX, LATER_US};
 use crate::op::Op;
+use crate::session::AccessTimes;
 use crate::state::{Job, Later, State};
 use onpath_kernel::Core;
 use onpath_wire::ids::InodeId;
@@ -30,6 +31,14 @@ pub(crate) fn accessed(core: &mut Core<State>, id: InodeId, due: bool, always: b
     let times = core.state.config.access_times;
     if !times.never && (due || times.always && always) && !core.state.later.contains(&Later::Accessed(id)) {
         add(core, Later::Accessed(id));
+    }
+}
+
+/// From now on these access times move. If none does, those of reads of just before do not either: nothing is written any more.
+pub(crate) fn access_times(core: &mut Core<State>, times: AccessTimes) {
+    core.state.config.access_times = times;
+    if times.never {
+        core.state.later.retain(|what| !matches!(what, Later::Accessed(_)));
     }
 }
 

@@ -62,7 +62,7 @@ fn atime_is_due(attr: &Known, wall_ns: u64) -> bool {
 /// A file is read: its access time follows a little later, if it is due.
 pub(crate) fn accessed(op: &Op, id: InodeId, noatime: bool, known: &Known) {
     op.with(|core| {
-        if !noatime {
+        if !noatime && !core.state.config.access_times.never {
             let due = atime_is_due(known, core.now.wall_ns) && core.state.opens.note_access(id, known.ctime);
             later::accessed(core, id, due, true);
         }
