@@ -15,6 +15,7 @@ mod pairs;
 mod protected;
 mod ranges;
 mod status;
+mod unasked;
 mod xattrs;
 
 use crate::common::server::{Mount, Site};
