@@ -36,3 +36,4 @@ mod storms;
 mod switch_command;
 mod tools;
 mod two_mounts;
+mod units;

@@ -50,6 +50,8 @@ fn the_debian_package_installs_and_runs() {
         "./usr/share/fish/vendor_completions.d/onpath.fish",
         "./usr/lib/systemd/system/onpath-serve.service",
         "./usr/lib/systemd/system/onpath@.service",
+        "./usr/lib/sysusers.d/onpath.conf",
+        "./usr/share/onpath/systemd/onpath-serve-user.conf",
         "./etc/default/onpath",
     ] {
         assert!(contents.lines().any(|line| line.ends_with(path)), "{path}: {contents}");
