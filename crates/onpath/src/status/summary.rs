@@ -97,8 +97,11 @@ pub(super) fn counter(report: &Value, role: &str, name: &str) -> u64 {
 
 impl Summary {
     pub(super) fn of(reading: &Reading) -> Summary {
-        let sum =
-            |role: &str, name: &str| reading.reports().map(|(_, report)| counter(report, role, name)).sum::<u64>();
+        // Nobody knows what others tell: no sum is more than what can be shown.
+        let sum = |role: &str, name: &str| {
+            let told = reading.reports().map(|(_, report)| counter(report, role, name));
+            told.fold(0_u64, u64::saturating_add)
+        };
         let highest = |role: &str, name: &str| {
             reading.reports().map(|(_, report)| counter(report, role, name)).max().unwrap_or(0)
         };
@@ -204,4 +207,19 @@ fn roles(host: &Host) -> String {
     all.extend(host.data.then(|| "data".to_owned()));
     all.extend(host.switch.then(|| "switch".to_owned()));
     all.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn sums_of_what_is_told_do_not_overflow() {
+        let report = json!({"counters": {"shard-0": {"inodes": u64::MAX}, "disk": {"size_bytes": u64::MAX}}});
+        let host = Host { answers: true, report: Some(report), ..Host::default() };
+        let reading = Reading { what: "told".to_owned(), hosts: vec![host.clone(), host], is_cluster: true, why: None };
+        let Capacity { size_bytes, inodes, .. } = Summary::of(&reading).capacity;
+        assert_eq!((size_bytes, inodes), (u64::MAX, u64::MAX));
+    }
 }

@@ -59,6 +59,11 @@ struct Kind {
     latencies: Latencies,
 }
 
+/// Adds to a sum as far as it goes: nobody knows what others tell.
+fn add(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}
+
 impl Reading {
     /// That of all processes together that have told these reports.
     pub(super) fn of(reports: &[Value]) -> Reading {
@@ -67,8 +72,8 @@ impl Reading {
             for (counter, value) in counters.as_object().into_iter().flatten() {
                 let value = value.as_u64().unwrap_or_default();
                 match role.split('-').next() {
-                    Some("shard") => *reading.shards.entry(counter.clone()).or_default() += value,
-                    Some("journal") => *reading.journal.entry(counter.clone()).or_default() += value,
+                    Some("shard") => add(reading.shards.entry(counter.clone()).or_default(), value),
+                    Some("journal") => add(reading.journal.entry(counter.clone()).or_default(), value),
                     Some("mount" | "told") => reading.operation(counter, value),
                     _ => {}
                 }
@@ -83,11 +88,11 @@ impl Reading {
         }
         if let Some((name, bound)) = counter.split_once("_below_") {
             let bound = bound.parse().unwrap_or(u64::MAX);
-            *self.operations.entry(name.to_owned()).or_default().latencies.entry(bound).or_default() += value;
+            add(self.operations.entry(name.to_owned()).or_default().latencies.entry(bound).or_default(), value);
         } else if let Some(name) = counter.strip_suffix("_ns") {
-            self.operations.entry(name.to_owned()).or_default().nanoseconds += value;
+            add(&mut self.operations.entry(name.to_owned()).or_default().nanoseconds, value);
         } else {
-            self.operations.entry(counter.to_owned()).or_default().count += value;
+            add(&mut self.operations.entry(counter.to_owned()).or_default().count, value);
         }
     }
 }
@@ -246,6 +251,16 @@ impl fmt::Display for Interval {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sums_of_what_is_told_do_not_overflow() {
+        let role = json!({"requests": u64::MAX, "lookup": u64::MAX, "lookup_ns": u64::MAX, "lookup_below_9": u64::MAX});
+        let all =
+            json!({"counters": {"shard-0": role, "shard-1": role, "mount-1": role, "mount-2": role, "journal": role}});
+        let interval = Interval::new(&Reading::default(), &Reading::of(&[all.clone(), all]), Duration::from_secs(1));
+        assert_eq!(interval.rates[0], ("requests", u64::MAX));
+        assert!(!interval.to_string().is_empty() && !interval.json().is_null());
+    }
 
     #[test]
     fn an_interval_is_the_difference_of_two_readings() {
