@@ -1,7 +1,7 @@
 //! What the processes of a file system tell of themselves, as far as they do in time.
 
 use crate::cli::{absolute, directory};
-use crate::cluster::config::Cluster;
+use crate::cluster::config::{Cluster, HOSTS_MAX};
 use crate::cluster::{key, url};
 use crate::inspect::served_by;
 use onpath_host::stream::{StreamError, request_status};
@@ -217,13 +217,12 @@ fn of_url(url: &str, key_file: Option<&Path>, how: Look) -> anyhow::Result<Readi
     // Those that the URL names know the others.
     let half = Look { end: Instant::now() + left(how.end) / 2, ..how };
     let named = ask_all(named.collect(), keys.as_ref(), half);
-    let known = named.iter().find_map(|host| host.report.as_ref()?["hosts"].as_array().cloned());
+    let known = named.iter().find_map(|host| hosts_of(host.report.as_ref()?));
     let hosts = match known {
         None => named,
         Some(known) => {
             let (asked, others): (Vec<Host>, Vec<Host>) = known
-                .iter()
-                .map(host_of)
+                .into_iter()
                 .partition(|host| named.iter().any(|named| named.report.is_some() && named.address == host.address));
             let report_of = |host: Host| {
                 let named = named.iter().find(|named| named.address == host.address).expect("it was asked");
@@ -236,6 +235,11 @@ fn of_url(url: &str, key_file: Option<&Path>, how: Look) -> anyhow::Result<Readi
         }
     };
     Ok(Reading { what: url.to_owned(), hosts, is_cluster: true, why: None })
+}
+
+/// The hosts that a report tells of, if it tells of any: no more than a cluster can have, since each is asked by a thread.
+fn hosts_of(report: &Value) -> Option<Vec<Host>> {
+    Some(report["hosts"].as_array()?.iter().take(HOSTS_MAX.into()).map(host_of).collect())
 }
 
 /// A host as another one describes it.
@@ -309,4 +313,17 @@ fn look(ask: &impl Fn(Duration) -> anyhow::Result<Option<String>>, how: Look) ->
 
 fn own_operations(report: &Value) -> Option<u64> {
     report["mounts"].as_array()?.iter().find(|mount| mount["own"] == true)?["operations"].as_u64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn no_more_hosts_are_asked_than_a_cluster_has() {
+        let told = |hosts: usize| hosts_of(&json!({"hosts": vec![json!({"name": "a"}); hosts]})).map(|all| all.len());
+        assert_eq!((told(3), told(100_000)), (Some(3), Some(usize::from(HOSTS_MAX))));
+        assert_eq!(hosts_of(&json!({"hosts": 3})).map(|all| all.len()), None);
+    }
 }
