@@ -199,7 +199,7 @@ fn roles(host: &Host) -> String {
         }
         ([], _) => {}
         ([one], _) => all.push(format!("shard {one}")),
-        ([first, .., last], _) if usize::from(last - first) + 1 == host.shards.len() => {
+        (many @ [first, .., last], _) if many.windows(2).all(|two| two[0].checked_add(1) == Some(two[1])) => {
             all.push(format!("shards {first}–{last}"));
         }
         (many, _) => all.push(format!("shards {}", many.iter().map(u16::to_string).collect::<Vec<_>>().join(" "))),
@@ -213,6 +213,17 @@ fn roles(host: &Host) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn shards_are_shown_as_they_are_told() {
+        let shown = |shards: &[u16]| roles(&Host { shards: shards.to_vec(), ..Host::default() });
+        assert_eq!((shown(&[4]), shown(&[4, 5, 6])), ("shard 4".to_owned(), "shards 4–6".to_owned()));
+        for (odd, words) in
+            [(&[1, 0][..], "shards 1 0"), (&[0, 5, 2], "shards 0 5 2"), (&[u16::MAX, 0], "shards 65535 0")]
+        {
+            assert_eq!(shown(odd), words);
+        }
+    }
 
     #[test]
     fn sums_of_what_is_told_do_not_overflow() {
