@@ -22,12 +22,14 @@ full:
 # Formatting and lints
 lint:
     cargo fmt --all --check
+    cargo fmt --manifest-path fuzz/Cargo.toml --check
     cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
     cargo clippy --locked -p onpath --test system --all-features -- -D warnings
 
 # Formats everything
 fmt:
     cargo fmt --all
+    cargo fmt --manifest-path fuzz/Cargo.toml
 
 # The full number of checked pairs on two mounts, and of full disks
 size:
@@ -58,6 +60,14 @@ model:
 # The in-network program in C against the one in Rust, on a thousand million random packets from SEED on
 differential SEED="1":
     ONPATH_DIFFERENTIAL_PACKETS=1000000000 ONPATH_DIFFERENTIAL_SEED={{ SEED }} cargo test --locked --release -p onpath-dataplane-native --test differential
+
+# Random inputs for each parser of what comes from outside, guided by what they reach, for so many seconds each
+fuzz SECONDS="5":
+    scripts/fuzz {{ SECONDS }}
+
+# The same with so many inputs each
+fuzz-long INPUTS="10000000":
+    scripts/fuzz --inputs {{ INPUTS }}
 
 # The simulator on many seeds, from FIRST on, each twice; the commands of failing ones are appended to target/failing-seeds
 soak FIRST="1" COUNT="1000" JOBS="2":

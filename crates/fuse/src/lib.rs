@@ -11,6 +11,9 @@
 pub mod abi;
 pub mod adapter;
 pub mod floor;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod mount;
 pub mod reply;
 pub mod request;

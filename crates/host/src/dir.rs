@@ -29,6 +29,8 @@ use std::time::{Duration, Instant};
 
 pub use error::DirError;
 pub(crate) use superblock::is_part;
+#[cfg(feature = "fuzzing")]
+pub(crate) use superblock::parse as parse_superblock;
 pub use superblock::read_superblock;
 use superblock::{read, roles, shards_at, write_superblock};
 

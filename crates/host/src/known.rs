@@ -173,6 +173,12 @@ impl Book {
     }
 }
 
+/// A file of what is known, read and written again; none if it is no such file.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn again(text: &str) -> Option<String> {
+    Book::read(text).map(|book| book.text())
+}
+
 /// What a host knows of the directories of all.
 pub(crate) struct Known {
     dir: PathBuf,

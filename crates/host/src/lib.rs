@@ -5,6 +5,9 @@ mod boot;
 pub mod checkpoint;
 mod clock;
 pub mod dir;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod held;
 pub mod inspect;
 pub mod journal;

@@ -188,6 +188,12 @@ impl Wanted {
     }
 }
 
+/// Whether a command line can be understood.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn understands(words: Vec<OsString>) -> bool {
+    Helper::try_parse_from(words).is_ok_and(|args| Wanted::parse(&args.options, args.sloppy).is_ok())
+}
+
 fn mount(args: &Helper) -> anyhow::Result<i32> {
     let wanted = Wanted::parse(&args.options, args.sloppy)?;
     if wanted.remount {

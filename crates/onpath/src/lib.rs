@@ -1,4 +1,4 @@
-//! The `onpath` command.
+//! The `onpath` command: its program, `src/main.rs`, only calls it.
 
 mod background;
 mod bench;
@@ -9,6 +9,9 @@ mod dev;
 mod explore;
 mod format;
 mod fsck;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod generate;
 mod helper;
 mod inspect;
@@ -33,10 +36,8 @@ mod way;
 use clap::FromArgMatches;
 use std::process::ExitCode;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-fn main() -> ExitCode {
+/// Runs the command that the process was called with.
+pub fn main() -> ExitCode {
     if helper::is_called(std::env::args_os().next()) {
         return helper::main();
     }

@@ -2,7 +2,7 @@
 
 use crate::common::repository;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -81,6 +81,8 @@ fn all_sources() -> Vec<PathBuf> {
     sources(&repository().join("dataplane/rust"), &mut files);
     sources(&repository().join("dataplane/native"), &mut files);
     sources(&repository().join("dataplane/xdp"), &mut files);
+    sources(&repository().join("fuzz/src"), &mut files);
+    sources(&repository().join("fuzz/targets"), &mut files);
     files
 }
 
@@ -132,6 +134,29 @@ fn bad_edges(metadata: &Value, layers: &BTreeMap<&str, u8>) -> Vec<String> {
 fn crates_use_only_lower_layers() {
     let bad = bad_edges(&metadata(), &LAYERS.into());
     assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+/// Fuzz targets are a workspace of their own, which no crate of this one uses and whose dependencies, but for the fuzzer, have the same
+/// versions: what is fuzzed is what is built.
+#[test]
+fn fuzz_targets_stand_apart() {
+    let versions = |path: &str| {
+        let text = read(&repository().join(path));
+        let packages = text.split("[[package]]").skip(1);
+        let line = |package: &str, name: &str| {
+            let found = package.lines().find_map(|line| Some(line.strip_prefix(name)?.trim_matches('"').to_owned()));
+            found.unwrap_or_else(|| panic!("{path}: no {name} in {package}"))
+        };
+        packages.map(|package| (line(package, "name = "), line(package, "version = "))).collect::<BTreeSet<_>>()
+    };
+    let (ours, theirs) = (versions("Cargo.lock"), versions("fuzz/Cargo.lock"));
+    assert!(ours.iter().all(|(name, _)| name != "onpath-fuzz"));
+    let own: Vec<&str> = theirs.difference(&ours).map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        own,
+        ["arbitrary", "jobserver", "libfuzzer-sys", "onpath-fuzz"],
+        "copy Cargo.lock to fuzz/ and build there"
+    );
 }
 
 /// The check itself: an edge to a sibling or upwards is shown, a new crate needs a layer.

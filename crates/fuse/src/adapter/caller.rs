@@ -129,6 +129,16 @@ fn is_readlink(call: &str) -> bool {
     matches!(number, Some(libc::SYS_readlinkat | IN_THE_KERNEL))
 }
 
+/// Reads a text as each file of a thread in `/proc` that is read here.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn read_texts(text: &[u8]) {
+    let _numbers = field(text, b"Groups:").split(u8::is_ascii_whitespace).count();
+    let _read = (is_signalled(text), super::capabilities::ranges(text));
+    if let Ok(call) = std::str::from_utf8(text) {
+        let _read = (is_wait(call), has_creating_call(call), is_readlink(call));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

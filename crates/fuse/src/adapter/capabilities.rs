@@ -92,7 +92,7 @@ fn maps(pid: u32) -> Option<Option<(Arc<IdMaps>, Option<u32>)>> {
     Some(Some((Arc::new(IdMaps { uids: ranges(&uids), gids: ranges(&gids) }), root)))
 }
 
-fn ranges(map: &[u8]) -> SmallVec<[IdRange; 1]> {
+pub(super) fn ranges(map: &[u8]) -> SmallVec<[IdRange; 1]> {
     lines(map).take(ID_RANGES_MAX).map(|[_, first, count]| IdRange { first, count }).collect()
 }
 

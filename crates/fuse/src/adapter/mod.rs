@@ -50,6 +50,8 @@ use crate::serve::{Filesystem, INIT_FLAGS, Negotiated};
 
 use beside::{Beside, Mapping};
 use caching::{Came, Gate, Given, Touches, Valid};
+#[cfg(feature = "fuzzing")]
+pub(crate) use caller::read_texts;
 pub use caller::{read_caller, sees_all_processes, waits_as_process};
 use interrupts::Interrupts;
 pub use invalidate::{Covered, Invalidator};

@@ -23,6 +23,8 @@ use crate::serve::{Filesystem, ServeError, ServeOptions};
 use crate::transport::{DevFuse, Transport};
 
 pub use changes::Changes;
+#[cfg(feature = "fuzzing")]
+pub(crate) use mountinfo::parse as parse_table;
 pub use mountinfo::{DeviceNumber, MountEntry, mounts};
 pub use namespace::Namespace;
 pub use nesting::{refuse_below, refuse_nesting};

@@ -85,7 +85,7 @@ pub(super) fn mounts_of(thread: &Path) -> std::io::Result<Vec<MountEntry>> {
     std::fs::read(thread.join("mountinfo")).map(|table| parse(&table))
 }
 
-pub(super) fn parse(table: &[u8]) -> Vec<MountEntry> {
+pub(crate) fn parse(table: &[u8]) -> Vec<MountEntry> {
     table.split(|byte| *byte == b'\n').filter_map(parse_line).collect()
 }
 

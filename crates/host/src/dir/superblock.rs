@@ -51,8 +51,13 @@ pub(super) fn read(path: &Path) -> Result<Superblock, DirError> {
         }
         other => other.map_err(at(&name, "read"))?,
     };
-    let damaged = |why: String| DirError::Superblock { path: name.clone(), why };
-    let Some(FileStart { magic, version, features }) = FileStart::of(&bytes) else {
+    parse(path, &bytes)
+}
+
+/// Checks what the superblock of the DIR `path` has.
+pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Superblock, DirError> {
+    let damaged = |why: String| DirError::Superblock { path: path.join("superblock"), why };
+    let Some(FileStart { magic, version, features }) = FileStart::of(bytes) else {
         return Err(damaged(format!("{} bytes are too few", bytes.len())));
     };
     if magic != SUPERBLOCK_MAGIC {

@@ -13,6 +13,8 @@ mod segment;
 
 pub use hold::Hold;
 pub use recover::{Given, RecoveryReport, Replay, TailCut, inspect};
+#[cfg(feature = "fuzzing")]
+pub(crate) use segment::read_header;
 
 use onpath_store::StoreError;
 use onpath_store::batch::{self, BatchBuilder, end_of_segment};

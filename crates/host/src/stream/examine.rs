@@ -72,10 +72,10 @@ pub fn examine(dir: &Path, each: &mut dyn FnMut(Piece, &[u8])) -> Result<(), Str
 }
 
 /// A piece, its value, and the bytes of all that.
-type Found<'a> = (Piece, &'a [u8], usize);
+pub(crate) type Found<'a> = (Piece, &'a [u8], usize);
 
 /// The first piece; none if not all of it is there.
-fn first(bytes: &[u8]) -> Result<Option<Found<'_>>, StreamError> {
+pub(crate) fn first(bytes: &[u8]) -> Result<Option<Found<'_>>, StreamError> {
     let Some((lengths, rest)) = bytes.split_first_chunk::<LENGTHS>() else { return Ok(None) };
     let length = |at: usize| u32::from_le_bytes(lengths[at..at + 4].try_into().expect("four bytes")) as usize;
     let (head, value) = (length(0), length(4));

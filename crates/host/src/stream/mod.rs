@@ -15,6 +15,8 @@ mod tests;
 
 pub use client::{ANSWER_WITHIN, Attached, ClientHooks, StreamClient, Welcome, request_inspection, request_status};
 pub use examine::examine;
+#[cfg(feature = "fuzzing")]
+pub(crate) use examine::first as first_piece;
 pub use server::{ServerConfig, StreamServer};
 
 use crate::node::Counters;
@@ -42,7 +44,7 @@ const FRAME_BYTES: usize = 12;
 /// Bit of `head bytes`: an in-network header comes first.
 const INNET_BIT: u32 = 1 << 31;
 /// What comes before a frame's head, with room for an in-network header.
-type FrameStart = SmallVec<[u8; FRAME_BYTES]>;
+pub(crate) type FrameStart = SmallVec<[u8; FRAME_BYTES]>;
 /// Largest frame, counted without its first four bytes.
 const FRAME_BYTES_MAX: usize = BODY_BYTES_MAX + IO_BYTES_MAX + 4096;
 
@@ -183,13 +185,13 @@ pub enum StreamError {
 
 /// What a frame holds.
 #[derive(Debug)]
-enum Received {
+pub(crate) enum Received {
     Message(NodeId, Packet),
     Control(Control),
 }
 
 /// Reads the next frame.
-fn receive(from: &mut impl Read) -> Result<Received, StreamError> {
+pub(crate) fn receive(from: &mut impl Read) -> Result<Received, StreamError> {
     let mut lengths = [0; FRAME_BYTES];
     match from.read_exact(&mut lengths) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(StreamError::Ended),
@@ -229,7 +231,7 @@ fn receive_innet(from: &mut impl Read) -> Result<InNet, StreamError> {
 }
 
 /// What comes before a frame's head; none if the message does not fit one.
-fn frame_start(to: NodeId, packet: &Packet) -> Option<FrameStart> {
+pub(crate) fn frame_start(to: NodeId, packet: &Packet) -> Option<FrameStart> {
     let innet = packet.innet.as_deref().filter(|_| packet.wants_switch());
     let bytes = FRAME_BYTES - 4
         + innet.map_or(0, |innet| innet.structure().header_bytes())
@@ -249,7 +251,7 @@ fn frame_start(to: NodeId, packet: &Packet) -> Option<FrameStart> {
     Some(start)
 }
 
-fn control(frame: &Control) -> Packet {
+pub(crate) fn control(frame: &Control) -> Packet {
     Packet::encoded(frame.to_bytes(), bytes::Bytes::new())
 }
 

@@ -29,6 +29,8 @@ pub use endpoint::{Endpoint, EndpointConfig, EndpointHooks};
 pub use hello::{ClusterIs, HostIs, HostStatus};
 pub use join::{JoinError, Joined, ask_next, ask_report, ask_status, join};
 pub use onpath_transport::{EndpointId, Key, Keys};
+#[cfg(feature = "fuzzing")]
+pub(crate) use receive::Datagrams;
 
 use onpath_wire::ids::{NodeClass, NodeId, SessionId};
 use std::io;

@@ -78,7 +78,7 @@ fn front(code: u8) -> Option<usize> {
 }
 
 /// The datagrams of a run: what the system has put together of one sender.
-pub(super) struct Datagrams<'a>(pub(super) &'a mut [u8]);
+pub(crate) struct Datagrams<'a>(pub(crate) &'a mut [u8]);
 
 impl<'a> Iterator for Datagrams<'a> {
     type Item = &'a mut [u8];

@@ -247,6 +247,14 @@ pub(crate) fn follow(file: &Path, before: Keys, take: impl Fn(Keys) + Send + 'st
     std::thread::Builder::new().name("keys".into()).spawn(look).map(drop)
 }
 
+/// A file of these, read and written again; none if it is no such file.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn again(file: &str) -> Option<String> {
+    let lines = parse(file).ok()?;
+    let secrets = lines.placement.zip(lines.inner).map(|(placement, inner)| Secrets { placement, inner });
+    Some(text(lines.key?.as_ref(), secrets.as_ref()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

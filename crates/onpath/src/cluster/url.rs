@@ -24,6 +24,13 @@ pub(crate) fn is_url(source: &Path) -> bool {
 /// The addresses of the hosts that a URL names.
 pub(crate) fn hosts(url: &str) -> Result<Vec<SocketAddr>, UrlError> {
     let wrong = |why: String| UrlError { url: url.to_owned(), why };
+    let address = |(name, port): (&str, u16)| resolve(name, port).map_err(|error| wrong(format!("{name}: {error}")));
+    places(url)?.into_iter().map(address).collect()
+}
+
+/// The names and ports in a URL.
+pub(crate) fn places(url: &str) -> Result<Vec<(&str, u16)>, UrlError> {
+    let wrong = |why: String| UrlError { url: url.to_owned(), why };
     let rest = url.strip_prefix(SCHEME).ok_or_else(|| wrong("it does not begin with onpath://".to_owned()))?;
     let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
     if !path.is_empty() {
@@ -39,7 +46,7 @@ pub(crate) fn hosts(url: &str) -> Result<Vec<SocketAddr>, UrlError> {
     hosts.split(',').map(|host| one(host).map_err(wrong)).collect()
 }
 
-fn one(host: &str) -> Result<SocketAddr, String> {
+fn one(host: &str) -> Result<(&str, u16), String> {
     let bracketed = host.strip_prefix('[').and_then(|rest| rest.split_once(']'));
     let (name, port) = match bracketed {
         Some((name, port)) => (name, port.strip_prefix(':')),
@@ -52,7 +59,7 @@ fn one(host: &str) -> Result<SocketAddr, String> {
         None => PORT,
         Some(text) => text.parse().ok().filter(|&port| port != 0).ok_or(format!("{text:?} is no port"))?,
     };
-    resolve(name, port).map_err(|error| format!("{}: {error}", name.shown()))
+    Ok((name, port))
 }
 
 #[cfg(test)]

@@ -18,6 +18,9 @@ mod links;
 mod special;
 mod staging;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use staging::is_mark;
+
 use crate::cli::say;
 use crate::inspect::served_by;
 use crate::progress::Progress;

@@ -215,11 +215,23 @@ fn recognize(top: BorrowedFd<'_>, name: CString) -> Option<Mark> {
     }
     let mut bytes = vec![0; MARK_BYTES_MAX];
     let length = rustix::io::pread(mark.open(OFlags::RDONLY).ok()?, &mut bytes, 0).ok()?;
-    let text = std::str::from_utf8(&bytes[..length]).ok()?;
-    let (key, boot) = text.strip_prefix(&first_line(&name))?.strip_prefix('\n')?.split_once('\n')?;
-    let key = Key(u64::from_str_radix(key, 16).ok()?);
+    let (key, boot) = parse(&name, &bytes[..length])?;
+    let boot = boot.to_owned();
     let (fd, owner) = (dir.open(OFlags::RDONLY | OFlags::DIRECTORY).ok()?, dir.stat.st_uid);
-    Some(Mark { name, fd, owner, boot: boot.to_owned(), key })
+    Some(Mark { name, fd, owner, boot, key })
+}
+
+/// The key and the boot in a mark of that name.
+fn parse<'a>(name: &CStr, bytes: &'a [u8]) -> Option<(Key, &'a str)> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let (key, boot) = text.strip_prefix(&first_line(name))?.strip_prefix('\n')?.split_once('\n')?;
+    Some((Key(u64::from_str_radix(key, 16).ok()?), boot))
+}
+
+/// Whether these bytes are a mark.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn is_mark(bytes: &[u8]) -> bool {
+    parse(c"fuzz", bytes).is_some()
 }
 
 fn make(top: BorrowedFd<'_>, boot: &str) -> anyhow::Result<Mark> {

@@ -127,6 +127,12 @@ fn answer(head: &[u8], text: impl Fn() -> Option<String>) -> (Answer, bool) {
     (answer, method != "HEAD")
 }
 
+/// What is answered to a head of a request.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn answered(head: &[u8]) -> String {
+    answer(head, || Some(String::new())).0.status.to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,9 @@ mod text;
 #[cfg(test)]
 mod document;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use http::answered;
+
 use anyhow::Context;
 use clap::Args;
 use onpath_host::node::Node;

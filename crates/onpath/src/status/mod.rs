@@ -116,6 +116,17 @@ fn told(args: &StatusArgs, reading: &Reading) -> anyhow::Result<(String, State)>
     Ok((if args.json { counters.to_string() } else { table(&counters.to_string())? }, State::Healthy))
 }
 
+/// What is shown of a cluster whose hosts tell this.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn shown(reports: &[serde_json::Value]) -> String {
+    let reading = reading::of_reports(reports);
+    let summary = Summary::of(&reading);
+    let counters = counters::of(&reading).to_string();
+    screen::text(&summary)
+        + &table(&counters).unwrap_or_default()
+        + &serde_json::to_string(&summary).unwrap_or_default()
+}
+
 /// Asks whoever has to do with it. What does not come in time is left out.
 fn ask(args: &StatusArgs, round: u64, sender: Sender<Event>, begun: Instant) -> anyhow::Result<()> {
     let args = args.clone();

@@ -237,6 +237,15 @@ fn of_url(url: &str, key_file: Option<&Path>, how: Look) -> anyhow::Result<Readi
     Ok(Reading { what: url.to_owned(), hosts, is_cluster: true, why: None })
 }
 
+/// A cluster of hosts that tell this, of which the first one says who they are.
+#[cfg(feature = "fuzzing")]
+pub(super) fn of_reports(reports: &[Value]) -> Reading {
+    let known = reports.first().and_then(hosts_of).unwrap_or_default();
+    let mut told = reports.iter().cloned();
+    let hosts = known.into_iter().map(|host| Host { answers: true, report: told.next(), ..host }).collect();
+    Reading { what: "fuzz".to_owned(), hosts, is_cluster: true, why: None }
+}
+
 /// The hosts that a report tells of, if it tells of any: no more than a cluster can have, since each is asked by a thread.
 fn hosts_of(report: &Value) -> Option<Vec<Host>> {
     Some(report["hosts"].as_array()?.iter().take(HOSTS_MAX.into()).map(host_of).collect())

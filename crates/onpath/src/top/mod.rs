@@ -32,6 +32,13 @@ pub(crate) struct TopArgs {
     json: bool,
 }
 
+/// What is shown when processes tell this, and have told nothing before.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn shown(reports: &[serde_json::Value]) -> String {
+    let interval = Interval::new(&Reading::of(&[]), &Reading::of(reports), Duration::from_secs(1));
+    format!("{}{interval}", interval.json())
+}
+
 pub(crate) fn run(args: TopArgs) -> anyhow::Result<()> {
     // A directory is looked for once, the hosts of a cluster each time.
     let dir = if is_cluster(&args.what)? { None } else { Some(serving(&args.what)?) };

@@ -24,6 +24,23 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+/// Reads a text as all that is given to these tools: as a mode and the value of a sum, and the two parts around its first zero byte as
+/// a pattern and a name.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn read_texts(text: &[u8]) {
+    sum::parse(text);
+    let zero = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
+    filter::fits(&text[..zero], text.get(zero + 1..).unwrap_or_default());
+    let Ok(text) = std::str::from_utf8(text) else { return };
+    if let Ok(change) = text.parse::<mode::ModeChange>() {
+        let changed = [0, 0o644, 0o7777].map(|mode| change.apply(mode, mode == 0));
+        assert!(changed.iter().all(|mode| *mode <= 0o7777), "{text:?} gives modes {changed:?}");
+    }
+    if let Ok(age) = text.parse::<filter::Age>() {
+        filter::ago(age);
+    }
+}
+
 /// Counts by several threads.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);

@@ -48,6 +48,11 @@ impl Sum {
     }
 }
 
+#[cfg(feature = "fuzzing")]
+pub(super) fn parse(value: &[u8]) {
+    Sum::parse(value);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
