@@ -270,7 +270,7 @@ impl State {
                 Fact::load(&mut v)?;
                 self.orphans.insert(InodeId(be64(&mut k)?));
             }
-            class::COUNT => {
+            class::COUNT if range < GLOBAL_RANGE => {
                 let CountObject { inodes, blocks } = CountObject::load(&mut v)?;
                 self.inodes.set_count(range, Count { inodes, blocks });
             }
