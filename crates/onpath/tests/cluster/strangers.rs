@@ -112,8 +112,13 @@ impl Switched {
             \x20 if f[9] == 17 and udp[8:10] == b'\\x12\\0': break\n\
             print(int.from_bytes(udp[:2], 'big'), udp[8:int.from_bytes(udp[4:6], 'big')].hex())\n";
         let mut command = self.net.command(SWITCH, "python3");
-        let listener = command.args(["-c", LISTENER]).stdout(Stdio::piped()).spawn().expect("python3");
-        self.use_switch(mount, "overheard");
+        let mut listener = command.args(["-c", LISTENER]).stdout(Stdio::piped()).spawn().expect("python3");
+        for round in 0.. {
+            if listener.try_wait().expect("python3").is_some() {
+                break;
+            }
+            self.use_switch(mount, &format!("overheard{round}")); // it may have begun to listen by now
+        }
         let said = listener.wait_with_output().expect("python3").stdout;
         let said = String::from_utf8(said).expect("words");
         let (port, hex) = said.trim().split_once(' ').expect("a mark");
