@@ -48,7 +48,7 @@ pub(crate) enum KeyError {
         mode: u32,
     },
     /// Somebody else may write it.
-    #[error("key {} belongs to uid {owner}: chown it to who runs this, or to root, and look who has written it", file.display())]
+    #[error("key {} belongs to uid {owner}: chown it to who runs this, or to root, and look who has written it", file.shown())]
     Owner {
         /// The file.
         file: PathBuf,
@@ -72,7 +72,7 @@ pub(crate) enum KeyError {
         file: PathBuf,
     },
     /// It has a second key in two ways, or beside none.
-    #[error("key {}: `{NEXT} = …` and `{FORMER} = …` are for a key that takes the place of another: at most one of them, and beside a line `{KEY} = …` that is not `{NONE}`", file.display())]
+    #[error("key {}: `{NEXT} = …` and `{FORMER} = …` are for a key that takes the place of another: at most one of them, and beside a line `{KEY} = …` that is not `{NONE}`", file.shown())]
     Second {
         /// The file.
         file: PathBuf,
@@ -109,7 +109,7 @@ pub(crate) fn read(file: &Path) -> Result<KeyFile, KeyError> {
     if mode & 0o077 != 0 {
         return Err(KeyError::Open { file: file.to_owned(), mode });
     }
-    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+    if owner != 0 && owner != rustix::process::geteuid().as_raw() && !lies_with_root(file) {
         return Err(KeyError::Owner { file: file.to_owned(), owner });
     }
     let mut text = String::new();
@@ -128,6 +128,13 @@ pub(crate) fn read(file: &Path) -> Result<KeyFile, KeyError> {
     };
     let keys = key.map(|key| Keys { first: Key::new(key), second: second.map(Key::new) });
     Ok(KeyFile { keys, secrets })
+}
+
+/// Whether root alone decides which files are where this one is: then it is where it is on purpose, as that of a service with a user of its
+/// own.
+fn lies_with_root(file: &Path) -> bool {
+    let place = file.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    place.metadata().is_ok_and(|place| place.uid() == 0 && place.mode() & 0o022 == 0)
 }
 
 /// The lines of a file that mean something here.
@@ -229,7 +236,7 @@ pub(crate) fn follow(file: &Path, before: Keys, take: impl Fn(Keys) + Send + 'st
                 Ok(KeyFile { keys: Some(keys), .. }) => {
                     failed = None;
                     if keys != present {
-                        tracing::info!(file = %file.display(), "other keys than before");
+                        tracing::info!(file = %file.shown(), "other keys than before");
                         take(keys.clone());
                         present = keys;
                     }
@@ -237,7 +244,7 @@ pub(crate) fn follow(file: &Path, before: Keys, take: impl Fn(Keys) + Send + 'st
                 now => {
                     let why = now.err().map_or_else(|| "it has no key any more".to_owned(), |why| why.to_string());
                     if failed.as_ref() != Some(&why) {
-                        tracing::warn!(file = %file.display(), why, "the keys of before go on");
+                        tracing::warn!(file = %file.shown(), why, "the keys of before go on");
                         failed = Some(why);
                     }
                 }
@@ -297,6 +304,8 @@ mod tests {
         // Only root can give a file away.
         let given = std::os::unix::fs::chown(&file, Some(12_345), None);
         assert_eq!(given.is_ok(), rustix::process::geteuid().is_root());
+        assert!(read(&file).is_ok(), "it is where nobody else has put it");
+        std::fs::set_permissions(tmp.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
         assert_eq!(matches!(read(&file), Err(KeyError::Owner { owner: 12_345, .. })), given.is_ok());
     }
 

@@ -6,6 +6,7 @@ use crate::cli::say;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use onpath_host::sys::random_bytes;
+use onpath_wire::shown::Shown;
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
@@ -65,7 +66,7 @@ pub(super) fn run(command: KeyCommand) -> anyhow::Result<()> {
     let mut all = Vec::new();
     for file in &files {
         key::read(file)?; // it is one, and nobody else reads it
-        let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+        let text = std::fs::read_to_string(file).with_context(|| file.shown().to_string())?;
         let stage = stage_of(file, &text)?;
         all.push((file, text, stage));
     }
@@ -74,16 +75,16 @@ pub(super) fn run(command: KeyCommand) -> anyhow::Result<()> {
     if let Some((other, ..)) = other {
         bail!(
             "{} and {} have not the same keys: copy the lines from one to the other",
-            files[0].display(),
-            other.display()
+            files[0].shown(),
+            other.shown()
         );
     }
     let (next, told) = stage.step(random_bytes()?);
     for (file, text, _) in &all {
-        replace(file, &with_keys(text, &next)).with_context(|| file.display().to_string())?;
+        replace(file, &with_keys(text, &next)).with_context(|| file.shown().to_string())?;
     }
     say(&format!("onpath: {told}"));
-    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let names: Vec<String> = files.iter().map(|file| file.shown().to_string()).collect();
     say(&format!("onpath: copy {} to all hosts and clients; they read it within seconds", names.join(" and ")));
     if next.next.is_some() || next.former.is_some() {
         say(
@@ -97,7 +98,7 @@ fn stage_of(file: &Path, text: &str) -> anyhow::Result<Stage> {
     let Lines { key, next, former, .. } = key::parse(text).map_err(|(_, why)| anyhow::anyhow!("{why}"))?;
     match key.flatten() {
         Some(key) => Ok(Stage { key, next, former }),
-        None => bail!("{}: messages of this cluster are not sealed, so there is no key to change", file.display()),
+        None => bail!("{}: messages of this cluster are not sealed, so there is no key to change", file.shown()),
     }
 }
 
