@@ -5,7 +5,6 @@ use comfy_table::{Table, presets};
 use indicatif::{BinaryBytes, HumanCount};
 use onpath_wire::shown::Shown;
 use std::fmt::Write;
-use std::time::Duration;
 
 /// How a file system is, for people.
 pub(super) fn text(summary: &Summary) -> String {
@@ -126,7 +125,7 @@ fn mounts(mounts: &[MountLine], present: usize) -> String {
     }
     let mut table = table(&["mount", "process", "up", "version", "operations/s", "heard"]);
     for mount in mounts {
-        let heard = Duration::from_secs_f64(mount.heard_seconds).as_secs();
+        let heard = mount.heard_seconds as u64; // whatever was told
         let heard = if heard < 2 { "now".to_owned() } else { format!("{heard} s ago") };
         let rate = format!("{:.0}", mount.operations_per_second);
         table.add_row([
@@ -143,4 +142,26 @@ fn mounts(mounts: &[MountLine], present: usize) -> String {
 
 fn more(all: usize, shown: usize) -> String {
     if all > shown { format!("and {} more\n", all - shown) } else { String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_cannot_be_are_shown() {
+        let shown = |seconds: f64| {
+            let mount = MountLine {
+                mount: "m:/m".to_owned(),
+                pid: 1,
+                version: String::new(),
+                age_seconds: seconds,
+                operations_per_second: seconds,
+                heard_seconds: seconds,
+            };
+            mounts(&[mount], 1)
+        };
+        assert!(shown(-5.0).contains("now") && shown(f64::NAN).contains("now"));
+        assert!(shown(7.9).contains("7 s ago") && shown(1e300).contains("s ago"));
+    }
 }
