@@ -20,7 +20,7 @@ use onpath_wire::ids::{
     Term,
 };
 use onpath_wire::inode::Kind;
-use onpath_wire::limits::OPERATIONS_MAX;
+use onpath_wire::limits::{OPERATIONS_MAX, SESSION_WINDOW};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
@@ -226,14 +226,16 @@ fn names_of_another_shard_are_refused() {
 fn too_many_operations_are_refused_and_not_executed_later() {
     let mut alone = Alone::new();
     let full = OPERATIONS_MAX as u64;
-    (1..=full).for_each(|seq| alone.ask(seq, unlink(seq)));
+    // A session may have so many under way; others come.
+    let of = |n: u64| (SessionId(2 + (n / SESSION_WINDOW) as u32), 1 + n % SESSION_WINDOW);
+    (0..full).map(|n| (n, of(n))).for_each(|(n, (session, seq))| alone.ask_as(session, seq, unlink(n)));
     assert_eq!(alone.counter("requests_running"), full);
     assert!(alone.replies.is_empty(), "all of them wait");
-    alone.ask(full + 1, unlink(full + 1));
-    assert_eq!(alone.replies.pop(), Some((RequestSeq(full + 1), Reply::Busy)));
-    alone.ask(1, unlink(1));
+    alone.ask(1, unlink(full));
+    assert_eq!(alone.replies.pop(), Some((RequestSeq(1), Reply::Busy)));
+    alone.ask_as(SessionId(2), 1, unlink(0));
     assert!(alone.replies.is_empty(), "a copy of one in progress is not refused: the first will answer");
-    alone.ask(full + 2, Request::StatFs);
+    alone.ask(2, Request::StatFs);
     assert!(matches!(alone.replies.pop(), Some((_, Reply::StatFs { .. }))), "what never waits is always served");
     // The parts come: the directory is gone, so everything ends.
     let (seq, dir) = alone
@@ -250,9 +252,9 @@ fn too_many_operations_are_refused_and_not_executed_later() {
     assert_eq!((alone.counter("requests_running"), alone.counter("requests_refused_busy")), (0, 1));
     alone.replies.clear();
     // A late copy of the refused request is not executed: its client has asked again under another number.
-    alone.ask(full + 1, unlink(full + 1));
-    assert_eq!(alone.replies.pop(), Some((RequestSeq(full + 1), Reply::Busy)));
-    alone.ask(full + 3, unlink(full + 1));
+    alone.ask(1, unlink(full));
+    assert_eq!(alone.replies.pop(), Some((RequestSeq(1), Reply::Busy)));
+    alone.ask(3, unlink(full));
     assert!(matches!(alone.replies.pop(), Some((_, Reply::Failed { .. }))));
 }
 

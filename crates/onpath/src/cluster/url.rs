@@ -24,7 +24,8 @@ pub(crate) fn is_url(source: &Path) -> bool {
 /// The addresses of the hosts that a URL names.
 pub(crate) fn hosts(url: &str) -> Result<Vec<SocketAddr>, UrlError> {
     let wrong = |why: String| UrlError { url: url.to_owned(), why };
-    let address = |(name, port): (&str, u16)| resolve(name, port).map_err(|error| wrong(format!("{name}: {error}")));
+    let address =
+        |(name, port): (&str, u16)| resolve(name, port).map_err(|error| wrong(format!("{}: {error}", name.shown())));
     places(url)?.into_iter().map(address).collect()
 }
 
