@@ -1,12 +1,11 @@
 //! What a data node's records say of numbers, not of files: up to where positions of its writes are over, and up to where numbers may
 //! have been given out. Both only grow, so a record that an image has already changes nothing when it is replayed.
 
-use onpath_store::Pair;
+use onpath_store::{Pair, ReservedNumbers};
 use onpath_wire::disk::objects::{ReservedObject, UptoObject};
 use onpath_wire::disk::record::Counter;
 use onpath_wire::ids::LogSeq;
 use onpath_wire::{Stored, WireError};
-use std::collections::BTreeMap;
 
 /// First byte of the key of the floor, in the rest of the last range's image.
 pub(crate) const FLOOR: u8 = 4;
@@ -17,7 +16,7 @@ pub(crate) const RESERVED: u8 = 5;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     floor: LogSeq,
-    reserved: BTreeMap<Counter, u64>,
+    reserved: ReservedNumbers,
 }
 
 impl Counts {
@@ -28,7 +27,7 @@ impl Counts {
 
     /// The last number of a kind that is reserved; 0 if none is.
     pub(crate) fn reserved(&self, counter: Counter) -> u64 {
-        self.reserved.get(&counter).copied().unwrap_or(0)
+        self.reserved.upto(counter)
     }
 
     pub(crate) fn raise_floor(&mut self, upto: LogSeq) {
@@ -36,14 +35,13 @@ impl Counts {
     }
 
     pub(crate) fn reserve(&mut self, counter: Counter, upto: u64) {
-        let last = self.reserved.entry(counter).or_default();
-        *last = upto.max(*last);
+        self.reserved.raise(counter, upto);
     }
 
     /// Objects of an image, none while nothing is known.
     pub(crate) fn images(&self) -> impl Iterator<Item = Pair> {
         let floor = (self.floor > LogSeq(0)).then(|| (vec![FLOOR], UptoObject { upto: self.floor }.to_stored()));
-        let reserved = self.reserved.iter().map(|(counter, &upto)| {
+        let reserved = self.reserved.all().map(|(counter, upto)| {
             ([&[RESERVED][..], &counter.to_stored()].concat(), ReservedObject { upto }.to_stored())
         });
         floor.into_iter().chain(reserved)

@@ -496,13 +496,9 @@ impl Shared {
         count + 1
     }
 
-    /// How many boots of the sender of a datagram were adopted before the one that it says; the last one that was is still good for what it
-    /// was challenged to repeat before that.
+    /// How many boots of the sender of a datagram were adopted before the one that it says.
     fn era(&self, head: &Head) -> u32 {
-        self.peers.get(head.endpoint).map_or(0, |other| {
-            let state = other.lock();
-            state.era - u32::from(state.peer.boot() == Some(head.boot))
-        })
+        self.peers.get(head.endpoint).map_or(0, |other| other.lock().era_of(head.boot))
     }
 
     /// Whether a question repeats the present challenge.

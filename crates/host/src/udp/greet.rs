@@ -226,8 +226,7 @@ fn adopt(shared: &Shared, state: &mut OtherState, head: &Head, public: &[u8], no
             shared.malformed();
             return false;
         };
-        state.peer.set_boot(head.boot, agreed);
-        state.era += 1;
+        state.set_boot(head.boot, agreed);
         state.greeted = false;
         (state.greet_us, state.pause_us) = (0, PAUSE_US);
     }

@@ -38,8 +38,8 @@ pub(super) struct OtherState {
     pub(super) address: SocketAddr,
     /// The way there.
     lane: Option<Lane>,
-    /// How many of its boots were adopted: a challenge is good for one of them.
-    pub(super) era: u32,
+    /// How many of its boots were adopted.
+    era: u32,
     /// Its last challenge, 0 before the first.
     pub(super) challenge: u64,
     /// Numbers of the first and the last greeting of it that it has not answered.
@@ -66,6 +66,18 @@ pub(super) struct OtherState {
 }
 
 impl OtherState {
+    /// Its present life is this one, with which that was agreed.
+    pub(super) fn set_boot(&mut self, boot: u64, agreed: Agreed) {
+        self.peer.set_boot(boot, agreed);
+        self.era += 1;
+    }
+
+    /// How many of its boots were adopted before this one: a challenge is good for one of them, and the one that is adopted now is still
+    /// good for what it was challenged to repeat before that.
+    pub(super) fn era_of(&self, boot: u64) -> u32 {
+        self.era - u32::from(self.peer.boot() == Some(boot)) // that one was counted
+    }
+
     /// Sends datagrams of `segment` bytes each, the last of which may be shorter: by the lane, as long as that works.
     pub(super) fn transmit(&mut self, socket: &Socket, bytes: &[u8], segment: usize) -> io::Result<()> {
         ways::transmit(&mut self.lane, socket, self.address, bytes, segment)
@@ -162,7 +174,7 @@ impl Peers {
         }
         // Marks for nobody that is known come back to this process.
         if let (Some(this), Some(own)) = (all.get(&config.me), own) {
-            this.lock().peer.set_boot(config.boot, own);
+            this.lock().set_boot(config.boot, own);
         }
         let version = AtomicU64::new(VERSIONS.fetch_add(1, Ordering::Relaxed));
         Peers { config, places, all: RwLock::new(all), version, since_us: sys::mono_us(), gone: Mutex::default() }
@@ -334,7 +346,7 @@ mod tests {
             let other = peers.enter(endpoint, session, SocketAddr::from((Ipv4Addr::LOCALHOST, 31))).unwrap();
             let number = {
                 let mut state = other.lock();
-                state.peer.set_boot(3, Agreed::new([0; 32]));
+                state.set_boot(3, Agreed::new([0; 32]));
                 let asked = Packet::encoded(vec![0; 60], Default::default());
                 state.peer.single(session, &asked).unwrap();
                 state.peer.number()

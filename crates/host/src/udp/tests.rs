@@ -194,6 +194,25 @@ fn a_recorded_greeting_brings_no_former_boot_back() {
     }
 }
 
+/// Whoever listens knows the boot of a host, and can say that he is that host.
+#[test]
+fn nobody_else_is_this_process() {
+    for key in [None, key()] {
+        let victim = victim(key.clone());
+        let (elsewhere, boot) = (socket("127.0.0.2"), victim.endpoint.shared.config.boot);
+        let mut liar = Sender::new(endpoint_of_host(THIS), boot, None);
+        for challenge in [0, 1, boot] {
+            liar.challenge = challenge;
+            elsewhere.send_to(&liar.says(&greet(9, Pass::default())), victim.at).unwrap();
+        }
+        // It goes on.
+        let (client, status) = (EndpointId(super::JOINING | 1), Hello::Status { nonce: 2 });
+        let (answer, _) = Sender::new(client, 4, key).asks(&elsewhere, victim.at, &status);
+        assert!(matches!(answer, Hello::StatusIs { .. }), "{answer:?}");
+        assert_eq!(victim.boot_of(endpoint_of_host(THIS)), Some(boot));
+    }
+}
+
 #[test]
 fn an_address_changes_for_whoever_answers_from_there() {
     let victim = victim(key());

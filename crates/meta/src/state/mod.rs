@@ -12,7 +12,6 @@ pub(crate) mod keys;
 pub(crate) mod packets;
 pub(crate) mod recover;
 pub(crate) mod replies;
-mod reserved;
 pub(crate) mod reshape;
 mod status;
 mod writes;
@@ -34,13 +33,12 @@ use buried::Buried;
 use clock::Clock;
 use hashbrown::HashSet;
 use onpath_kernel::{Meter, Protocol};
-use onpath_store::{Inodes, Listings, Names};
+use onpath_store::{Inodes, Listings, Names, ReservedNumbers};
 use onpath_wire::disk::objects::PendingObject;
 use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
 use onpath_wire::packet::Packet;
 use onpath_wire::request::describe::Counted;
 use replies::Replies;
-use reserved::Reserved;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything a shard knows.
@@ -87,7 +85,7 @@ pub(crate) struct State {
     /// Tables of which the last image of a range is settled while the others' is not.
     settled_tables: u8,
     pub(crate) births: Births,
-    pub(crate) reserved: Reserved,
+    pub(crate) reserved: ReservedNumbers,
     next_generation: u64,
     /// Requests being executed: a copy of one is dropped, the first will answer.
     pub(crate) running: HashSet<(SessionId, RequestSeq)>,
@@ -188,7 +186,7 @@ impl State {
             kept_since: Term(0),
             settled_tables: 0,
             births: Births::default(),
-            reserved: Reserved::default(),
+            reserved: ReservedNumbers::default(),
             next_generation: 0,
             running: HashSet::new(),
             counters: Counters::default(),

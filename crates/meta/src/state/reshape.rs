@@ -5,8 +5,8 @@
 
 use crate::state::image::class;
 use crate::state::recover::{GLOBAL_RANGE, range_of};
-use crate::state::reserved::Reserved;
-use onpath_store::{Count, Pair, StoreError};
+
+use onpath_store::{Count, Pair, ReservedNumbers, StoreError};
 use onpath_wire::WireError;
 use onpath_wire::codec::{Reader, Wire};
 use onpath_wire::disk::Stored;
@@ -29,7 +29,7 @@ pub struct Reshape {
     /// Epoch of the map of before.
     epoch: u32,
     /// Up to where any shard has reserved numbers.
-    reserved: Reserved,
+    reserved: ReservedNumbers,
     /// The highest floor of each data node that any shard knows: inodes have forgotten what is below.
     floors: BTreeMap<NodeId, LogSeq>,
 }
@@ -43,7 +43,7 @@ impl Reshape {
             counts: BTreeMap::new(),
             clock: Stamp(0),
             epoch: 0,
-            reserved: Reserved::default(),
+            reserved: ReservedNumbers::default(),
             floors: BTreeMap::new(),
         }
     }
