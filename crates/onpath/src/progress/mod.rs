@@ -338,7 +338,9 @@ fn log(work: &'static str, moment: Option<&Moment>, now: Duration) {
 
 /// Prints a line on standard error, above the bar. If nobody reads that any more the work goes on all the same.
 pub(crate) fn tell(line: &str) {
-    _ = above(|| writeln!(io::stderr(), "{}", lines(line)));
+    // One write: a log that several processes have must not get parts of lines.
+    let line = format!("{}\n", lines(line));
+    _ = above(|| io::stderr().write_all(line.as_bytes()));
 }
 
 /// Standard error, above the bar: where the log goes, an event at a time. It has no colours, so that nothing in it is for the terminal.
