@@ -1,9 +1,9 @@
 //! Parsers of what comes from outside, as the fuzz targets in `fuzz/` call them; nothing else does.
 
 use crate::cluster::config::Cluster;
-use crate::cluster::{key, url};
 use crate::{cli, copy, helper, metrics, status, top, tree};
 use clap::FromArgMatches;
+use onpath_client::{key, url};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::Path;
@@ -31,7 +31,7 @@ pub fn key_file(text: &str) -> Option<String> {
 
 /// The names and ports in a URL.
 pub fn url(text: &str) -> Option<Vec<(String, u16)>> {
-    let places = url::places(text).ok()?;
+    let (places, _) = url::places(text).ok()?;
     Some(places.into_iter().map(|(name, port)| (name.to_owned(), port)).collect())
 }
 

@@ -5,8 +5,8 @@
 
 use crate::background::{self, Started};
 use crate::cli::{LogArgs, absolute, exit_code, start_log, told, usage};
-use crate::cluster::url::is_url;
 use clap::{CommandFactory, FromArgMatches, Parser};
+use onpath_client::url::is_url;
 use onpath_fuse::mount::{MountOptions, Namespace, OptionError, remount};
 use onpath_host::dir::is_ending;
 use onpath_host::stream::{ANSWER_WITHIN, request_status};

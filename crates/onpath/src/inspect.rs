@@ -1,10 +1,10 @@
 //! `onpath inspect PATH`: what the shards know of a directory.
 
 use crate::cli::{absolute, directory, say};
-use crate::cluster::url;
 use crate::status;
 use anyhow::Context;
 use clap::Args;
+use onpath_client::url;
 use onpath_fuse::mount::{FILESYSTEM_TYPE, mounts};
 use onpath_host::stream::request_inspection;
 use onpath_wire::ids::InodeId;

@@ -20,6 +20,7 @@ mod metrics;
 mod mount;
 mod mounted;
 mod progress;
+mod remote;
 mod reshape;
 mod serve;
 mod signals;
@@ -31,7 +32,6 @@ mod top;
 mod tree;
 mod umount;
 mod walk;
-mod way;
 
 use clap::FromArgMatches;
 use std::process::ExitCode;

@@ -3,13 +3,13 @@
 
 use crate::background::BackgroundArgs;
 use crate::cli::{CacheMode, WaitMode, directory};
-use crate::cluster::{key, url};
 use crate::metrics::MetricsArgs;
-use crate::mounted::{self, Target, Ways};
+use crate::mounted::{self, Event, Target, Ways};
 use crate::progress::Progress;
 use crate::teller::{Own, Teller};
-use crate::way::Way;
 use clap::Args;
+use onpath_client::way::Way;
+use onpath_client::{key, url};
 use onpath_fuse::mount::MountOptions;
 use onpath_host::journal::Commit;
 use onpath_host::member::NoJournal;
@@ -74,7 +74,8 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
         progress.begin(Stage::uncounted("waiting for a host that answers"));
         progress.set_more(args.source.shown().to_string());
     }
-    let way = Way::find(&args.source, args.key_file.as_deref(), Duration::from_secs(args.timeout))?;
+    let found = dir.as_deref().unwrap_or(&args.source);
+    let way = Way::find(found, args.key_file.as_deref(), Duration::from_secs(args.timeout))?;
     progress.finish();
     let source = way.source();
     let there = way.there();
@@ -92,7 +93,10 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
     let port = builder.add(NodeId::session(there.session.id()), session, effects.clone());
     // This process has no records: whether a reply may leave is decided where they are.
     let node = builder.start(Commit::Interval(1), None, Arc::new(NoJournal));
-    let connected = way.connect(&node, &port, sender.clone(), args.wait.of_endpoint())?;
+    let over = sender.clone();
+    // The mount may be over already; then nobody listens.
+    let over = Arc::new(move |why: &str| _ = over.send(Event::Refused(why.to_owned())));
+    let connected = way.connect(&node, &port, over, args.wait.of_endpoint())?;
     effects.on_expiry(Box::new({
         let connected = connected.clone();
         move || connected.begin_anew()

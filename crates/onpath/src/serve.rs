@@ -3,8 +3,6 @@
 use crate::background::BackgroundArgs;
 use crate::cli::absolute;
 use crate::cluster::config::{Cluster, Host};
-use crate::cluster::key::{self, KeyFile};
-use crate::cluster::url;
 use crate::inspect::served_by;
 use crate::kernel_switch::InKernel;
 use crate::metrics::MetricsArgs;
@@ -12,6 +10,8 @@ use crate::progress::Progress;
 use crate::signals;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use onpath_client::key::{self, KeyFile};
+use onpath_client::url;
 use onpath_host::member::{KernelSwitch, Member, MemberConfig, Strange};
 use onpath_host::progress::{Stage, Unwatched, Watcher};
 use onpath_host::server::{CHECKPOINT_BYTES, ServerOptions, TrackingOptions};

@@ -1,6 +1,6 @@
 //! What a mount tells of itself: who it is, and what it has done.
 
-use crate::way::Connected;
+use onpath_client::way::Connected;
 use onpath_fuse::adapter::Answers;
 use onpath_host::sys;
 use onpath_wire::codec::Blob;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The layer of every crate. A crate uses only crates of lower layers; siblings never use each other.
-const LAYERS: [(&str, u8); 16] = [
+const LAYERS: [(&str, u8); 17] = [
     ("onpath-testing", 0),
     ("onpath-wire", 0),
     ("onpath-dataplane", 1),
@@ -23,6 +23,7 @@ const LAYERS: [(&str, u8); 16] = [
     ("onpath-xdp", 3),
     ("onpath-host", 3),
     ("onpath-sim", 3),
+    ("onpath-client", 4),
     ("onpath-fuse", 5),
     ("onpath", 6),
 ];

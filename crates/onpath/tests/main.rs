@@ -29,6 +29,7 @@ mod posix;
 mod power_loss;
 mod programs;
 mod progress;
+mod remote;
 mod reshape;
 mod returned;
 mod signals;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 /// Every command but `help`, in its group.
 pub(super) const GROUPS: [(&str, &[&str]); 4] = [
     ("Admin", &["cluster", "format", "fsck", "reshape", "switch"]),
-    ("Inspect", &["status", "top", "inspect", "du", "df", "find"]),
+    ("Inspect", &["status", "top", "inspect", "du", "df", "find", "stat"]),
     ("Service", &["dev", "serve", "mount", "umount"]),
     ("Tool", &["import", "export", "rmr", "chmod", "chown", "bench", "sim", "explore", "completions", "man"]),
 ];

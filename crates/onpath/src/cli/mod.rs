@@ -5,8 +5,8 @@ mod groups;
 
 use crate::progress::AboveBar;
 use crate::{
-    bench, cluster, copy, dev, explore, format, fsck, generate, inspect, mount, reshape, serve, sim, status, switch,
-    top, tree, umount,
+    bench, cluster, copy, dev, explore, format, fsck, generate, inspect, mount, remote, reshape, serve, sim, status,
+    switch, top, tree, umount,
 };
 use clap::error::ContextValue;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -77,6 +77,8 @@ pub(crate) enum Command {
     Status(status::StatusArgs),
     /// Shows what a running file system does: operations with rates and latencies, collects, gates, journal.
     Top(top::TopArgs),
+    /// Shows what a path of a file system is, without a mount.
+    Stat(remote::stat::StatArgs),
     /// Sums up trees: files, directories, bytes.
     Du(tree::du::DuArgs),
     /// Shows the space of mounted file systems.
@@ -200,6 +202,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Format(args) => format::run(args),
         Command::Umount(args) => umount::run(args),
         Command::Top(args) => top::run(args),
+        Command::Stat(args) => remote::stat::run(args),
         Command::Du(args) => tree::du::run(args),
         Command::Df(args) => tree::df::run(args),
         Command::Find(args) => tree::find::run(args),

@@ -2,6 +2,7 @@
 //!
 //! Whatever is wrong with it is told with file, line and key. The keys are described in docs/cluster.md.
 
+use onpath_client::url::{PORT, resolve};
 use onpath_host::dir::PartFormat;
 use onpath_host::journal::Commit;
 use onpath_host::udp::Wait;
@@ -13,14 +14,12 @@ use onpath_wire::tracking::{Form, Switches};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use toml::Spanned;
 
-/// UDP port of hosts, unless configured otherwise.
-pub(crate) const PORT: u16 = 4796;
 /// Highest number of a host.
 pub(crate) const HOSTS_MAX: u16 = 250;
 
@@ -180,13 +179,6 @@ impl Host {
     pub(crate) fn resolve(&self) -> io::Result<SocketAddr> {
         resolve(&self.address, self.port)
     }
-}
-
-/// The first address of a name; an IPv4 one if there is one.
-pub(crate) fn resolve(name: &str, port: u16) -> io::Result<SocketAddr> {
-    let mut all: Vec<SocketAddr> = (name, port).to_socket_addrs()?.collect();
-    all.sort_by_key(SocketAddr::is_ipv6);
-    all.first().copied().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{name} has no address")))
 }
 
 impl Cluster {

@@ -1,10 +1,11 @@
 //! `onpath cluster init FILE NAME=ADDRESS[:PORT]…`: writes the configuration of a new cluster.
 
-use super::config::{Cluster, HOSTS_MAX, PORT};
-use super::key;
+use super::config::{Cluster, HOSTS_MAX};
 use crate::cli::{CommitMode, TrackingForm, absolute, say};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use onpath_client::key;
+use onpath_client::url::PORT;
 use onpath_host::dir::draw_secrets;
 use onpath_host::sys::random_bytes;
 use onpath_wire::innet::INNET_UDP_PORT;

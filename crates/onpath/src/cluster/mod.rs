@@ -3,10 +3,8 @@
 mod add;
 pub(crate) mod config;
 pub(crate) mod init;
-pub(crate) mod key;
 mod rotate;
 mod status;
-pub(crate) mod url;
 
 use clap::{Args, Subcommand};
 

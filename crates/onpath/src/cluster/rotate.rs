@@ -1,10 +1,10 @@
 //! `onpath cluster key rotate FILE…`: one key takes the place of another in three steps, each of which all hosts and clients have before the
 //! next: the new key is taken too, then it is used, then the former one is not taken any more.
 
-use super::key::{self, FORMER, KEY, KEY_BYTES, Lines, NEXT, hexadecimal};
 use crate::cli::say;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
+use onpath_client::key::{self, FORMER, KEY, KEY_BYTES, Lines, NEXT, hexadecimal};
 use onpath_host::sys::random_bytes;
 use onpath_wire::shown::Shown;
 use std::io::Write as _;

@@ -1,10 +1,10 @@
 //! `onpath cluster status`: what a configuration says, and which of its hosts answer.
 
 use super::config::{Cluster, Host};
-use super::key;
 use crate::cli::say;
 use clap::Args;
 use comfy_table::{Table, presets};
+use onpath_client::key;
 use onpath_host::udp::{HostStatus, ask_status};
 use onpath_wire::shown::Shown;
 use serde_json::{Value, json};

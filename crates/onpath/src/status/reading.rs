@@ -2,8 +2,8 @@
 
 use crate::cli::{absolute, directory};
 use crate::cluster::config::{Cluster, HOSTS_MAX};
-use crate::cluster::{key, url};
 use crate::inspect::served_by;
+use onpath_client::{key, url};
 use onpath_host::stream::{StreamError, request_status};
 use onpath_host::udp::{Keys, ask_report, ask_status};
 use serde_json::Value;

@@ -119,6 +119,18 @@ impl Net {
         command
     }
 
+    /// Runs the closure in a thread that is on a host, and so are the threads that it begins.
+    pub fn run_on<T: Send>(&self, host: usize, job: impl FnOnce() -> T + Send) -> T {
+        let namespace = std::fs::File::open(format!("/run/netns/{}", self.name(host))).expect("the namespace is there");
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                super::sys::enter_network(&namespace).expect("setns");
+                job()
+            });
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
     /// Takes the cable of a host out, or puts it in again.
     pub fn link(&self, host: usize, up: bool) {
         let state = if up { "up" } else { "down" };

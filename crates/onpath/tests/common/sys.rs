@@ -569,6 +569,17 @@ pub fn make_mounts_private() -> R {
     call!(libc::mount(std::ptr::null(), c("/").as_ptr(), std::ptr::null(), flags, std::ptr::null())).map(drop)
 }
 
+/// From now on the calling thread's root and working directory are there; it shares them with nobody.
+pub fn chroot(path: impl AsRef<Path>) -> R {
+    call!(libc::chroot(c(path).as_ptr()))?;
+    call!(libc::chdir(c("/").as_ptr())).map(drop)
+}
+
+/// The calling thread is in this network namespace from now on.
+pub fn enter_network(namespace: impl AsFd) -> R {
+    call!(libc::setns(namespace.as_fd().as_raw_fd(), libc::CLONE_NEWNET)).map(drop)
+}
+
 pub fn unshare(flags: i32) -> R {
     call!(libc::unshare(flags)).map(drop)
 }

@@ -3,8 +3,8 @@
 
 use super::place::bind_to;
 use crate::cli::WaitMode;
-use crate::way::{Connected, Way};
 use anyhow::{Context, anyhow, ensure};
+use onpath_client::way::{Connected, Way};
 use onpath_host::journal::Commit;
 use onpath_host::member::NoJournal;
 use onpath_host::node::{Effects, Node, NodeBuilder, Port};
@@ -164,8 +164,8 @@ impl Client {
         let address = NodeId::session(there.session.id());
         let session = builder.add(address, session, Loop { running: running.clone(), over: sender });
         let node = builder.start(Commit::Interval(1), None, Arc::new(NoJournal));
-        let (events, _) = channel();
-        let connected = way.connect(&node, &session, events, wait.of_endpoint())?;
+        // A session that is refused asks for nothing more, and the measurement ends with what it waits for.
+        let connected = way.connect(&node, &session, Arc::new(|_| ()), wait.of_endpoint())?;
         Ok(Client { node, session, connected, running, over, cluster })
     }
 

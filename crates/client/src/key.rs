@@ -18,11 +18,13 @@ use std::time::Duration;
 use thiserror::Error;
 
 /// Bytes of a key.
-pub(super) const KEY_BYTES: usize = 32;
+pub const KEY_BYTES: usize = 32;
 /// The names of the lines.
-pub(super) const KEY: &str = "key";
-pub(super) const NEXT: &str = "next";
-pub(super) const FORMER: &str = "former";
+pub const KEY: &str = "key";
+/// That of a key that is not used yet.
+pub const NEXT: &str = "next";
+/// That of a key that is not used any more.
+pub const FORMER: &str = "former";
 const PLACEMENT: &str = "placement";
 const INNER: &str = "inner";
 /// The key of a cluster whose messages are not sealed.
@@ -30,7 +32,7 @@ const NONE: &str = "none";
 
 /// Why a key cannot be used.
 #[derive(Debug, Error)]
-pub(crate) enum KeyError {
+pub enum KeyError {
     /// It cannot be read.
     #[error("key {}: {source}", file.shown())]
     Read {
@@ -87,20 +89,20 @@ pub(crate) enum KeyError {
 
 /// What such a file has.
 #[derive(Debug)]
-pub(crate) struct KeyFile {
+pub struct KeyFile {
     /// What seals messages, if something does.
-    pub(crate) keys: Option<Keys>,
+    pub keys: Option<Keys>,
     /// The secrets of the file system; a client has none.
-    pub(crate) secrets: Option<Secrets>,
+    pub secrets: Option<Secrets>,
 }
 
 /// The keys in a file that is named, if one is.
-pub(crate) fn keys_of(file: Option<&Path>) -> Result<Option<Keys>, KeyError> {
+pub fn keys_of(file: Option<&Path>) -> Result<Option<Keys>, KeyError> {
     Ok(file.map(read).transpose()?.and_then(|file| file.keys))
 }
 
 /// Reads a file of secrets.
-pub(crate) fn read(file: &Path) -> Result<KeyFile, KeyError> {
+pub fn read(file: &Path) -> Result<KeyFile, KeyError> {
     let at = |source| KeyError::Read { file: file.to_owned(), source };
     // What is read is what was looked at, whatever becomes of the name meanwhile.
     let mut opened = File::open(file).map_err(at)?;
@@ -139,17 +141,19 @@ fn lies_with_root(file: &Path) -> bool {
 
 /// The lines of a file that mean something here.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Lines {
+pub struct Lines {
     /// None inside: messages are not sealed.
-    pub(super) key: Option<Option<[u8; KEY_BYTES]>>,
-    pub(super) next: Option<[u8; KEY_BYTES]>,
-    pub(super) former: Option<[u8; KEY_BYTES]>,
+    pub key: Option<Option<[u8; KEY_BYTES]>>,
+    /// Of the line `next`.
+    pub next: Option<[u8; KEY_BYTES]>,
+    /// Of the line `former`.
+    pub former: Option<[u8; KEY_BYTES]>,
     placement: Option<Placement>,
     inner: Option<Inner>,
 }
 
 /// The lines of a text; an error is the number of a line and what is wrong with it.
-pub(super) fn parse(text: &str) -> Result<Lines, (usize, &'static str)> {
+pub fn parse(text: &str) -> Result<Lines, (usize, &'static str)> {
     let mut found = Lines::default();
     if let Some(key) = digits(text.trim()) {
         found.key = Some(Some(key));
@@ -204,12 +208,12 @@ fn digits<const N: usize>(text: &str) -> Option<[u8; N]> {
 }
 
 /// Bytes as a line has them.
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What a file holds with this key, or without any; that of hosts has the secrets.
-pub(crate) fn text(key: Option<&[u8; KEY_BYTES]>, secrets: Option<&Secrets>) -> String {
+pub fn text(key: Option<&[u8; KEY_BYTES]>, secrets: Option<&Secrets>) -> String {
     let key = key.map_or(NONE.to_owned(), |key| hexadecimal(key));
     let whose = if secrets.is_some() { "on every host, and on no client" } else { "on every client" };
     let mut text = format!(
@@ -227,7 +231,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// From now on `take` is told the keys of a file whenever they are others than before, until the process ends. What cannot be read is told
 /// once, and changes nothing.
-pub(crate) fn follow(file: &Path, before: Keys, take: impl Fn(Keys) + Send + 'static) -> io::Result<()> {
+pub fn follow(file: &Path, before: Keys, take: impl Fn(Keys) + Send + 'static) -> io::Result<()> {
     let (file, mut present, mut failed) = (file.to_owned(), before, None);
     let look = move || {
         loop {
@@ -255,8 +259,7 @@ pub(crate) fn follow(file: &Path, before: Keys, take: impl Fn(Keys) + Send + 'st
 }
 
 /// A file of these, read and written again; none if it is no such file.
-#[cfg(feature = "fuzzing")]
-pub(crate) fn again(file: &str) -> Option<String> {
+pub fn again(file: &str) -> Option<String> {
     let lines = parse(file).ok()?;
     let secrets = lines.placement.zip(lines.inner).map(|(placement, inner)| Secrets { placement, inner });
     Some(text(lines.key?.as_ref(), secrets.as_ref()))

@@ -1,9 +1,7 @@
-//! How a mount reaches the roles of its file system: by the socket of a process on this host, or by UDP.
+//! How a session reaches the roles of its file system: by the socket of a process on this host, or by UDP.
 
-use crate::cli::directory;
-use crate::cluster::{key, url};
-use crate::mounted::Event;
-use anyhow::Context;
+use crate::key::{self, KeyError};
+use crate::url::{self, UrlError};
 use onpath_host::node::{Link, Node, Port};
 use onpath_host::stream::{Attached, ClientHooks, StreamClient, StreamError};
 use onpath_host::udp::{
@@ -14,26 +12,27 @@ use onpath_wire::ids::{NodeId, SessionNumber};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
+use thiserror::Error;
 
 /// What is at the end of the way.
-pub(crate) struct There {
+pub struct There {
     /// The file system.
-    pub(crate) fsid: u64,
-    /// The session of this mount.
-    pub(crate) session: SessionNumber,
+    pub fsid: u64,
+    /// The session.
+    pub session: SessionNumber,
     /// Who has what.
-    pub(crate) map: ClusterMap,
+    pub map: ClusterMap,
     /// Whether replies leave when they are durable.
-    pub(crate) sync: bool,
+    pub sync: bool,
 }
 
 /// A way that was found.
-pub(crate) enum Way {
+pub enum Way {
     /// To the process that serves a DIR of this host.
     Stream(StreamClient, String),
     /// To the hosts of a cluster.
@@ -42,31 +41,74 @@ pub(crate) enum Way {
 
 /// With which keys messages to hosts are sealed, if they are, and where those are written.
 #[derive(Clone, Default)]
-pub(crate) struct Sealed {
+pub struct Sealed {
     keys: Option<Keys>,
     file: Option<PathBuf>,
 }
 
+/// Why there is no way to a file system.
+#[derive(Debug, Error)]
+pub enum WayError {
+    /// The URL is none.
+    #[error(transparent)]
+    Url(#[from] UrlError),
+    /// The key cannot be used.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// No host lets it in.
+    #[error("{url}: {source}")]
+    Join {
+        /// Which hosts.
+        url: String,
+        /// Why not.
+        source: JoinError,
+    },
+    /// The process that serves a DIR does not let it in, or there is none.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    /// A socket.
+    #[error(transparent)]
+    Udp(#[from] UdpError),
+    /// A thread.
+    #[error("a thread: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// What is told, in words, when a session cannot go on.
+pub type Over = Arc<dyn Fn(&str) + Send + Sync>;
+
 impl Way {
-    /// Finds the way to a DIR or an `onpath://` URL.
-    pub(crate) fn find(source: &Path, key_file: Option<&Path>, patience: Duration) -> anyhow::Result<Way> {
+    /// Finds the way to the DIR of a running `onpath dev`, an absolute path, or to the hosts of an `onpath://` URL.
+    pub fn find(source: &Path, key_file: Option<&Path>, patience: Duration) -> Result<Way, WayError> {
         if !url::is_url(source) {
-            let dir = directory(source)?;
-            return Ok(Way::Stream(StreamClient::connect(&dir)?, dir.to_string_lossy().into_owned()));
+            return Ok(Way::Stream(StreamClient::connect(source)?, source.to_string_lossy().into_owned()));
         }
-        let sealed = Sealed { keys: key::keys_of(key_file)?, file: key_file.map(Path::to_owned) };
         let url = source.to_string_lossy().into_owned();
-        let joined = udp::join(&url::hosts(&url)?, sealed.keys.as_ref(), 0, patience).with_context(|| url.clone())?;
-        Ok(Way::Udp(Box::new(joined), sealed, url))
+        Way::to_hosts(&url::hosts(&url)?, key_file, patience, url)
+    }
+
+    /// Finds the way to the hosts of a cluster; `url` is what they are called.
+    pub fn to_hosts(
+        hosts: &[SocketAddr],
+        key_file: Option<&Path>,
+        patience: Duration,
+        url: String,
+    ) -> Result<Way, WayError> {
+        let sealed = Sealed { keys: key::keys_of(key_file)?, file: key_file.map(Path::to_owned) };
+        match udp::join(hosts, sealed.keys.as_ref(), 0, patience) {
+            Ok(joined) => Ok(Way::Udp(Box::new(joined), sealed, url)),
+            Err(source) => Err(WayError::Join { url, source }),
+        }
     }
 
     /// How the mount is listed.
-    pub(crate) fn source(&self) -> String {
+    pub fn source(&self) -> String {
         let (Way::Stream(_, source) | Way::Udp(_, _, source)) = self;
         source.clone()
     }
 
-    pub(crate) fn there(&self) -> There {
+    /// What is at its end.
+    pub fn there(&self) -> There {
         match self {
             Way::Stream(client, _) => {
                 let is = client.welcome;
@@ -83,13 +125,13 @@ impl Way {
     }
 
     /// Carries messages between `node`, which runs the session, and all other roles.
-    pub(crate) fn connect(
+    pub fn connect(
         self,
         node: &Arc<Node>,
         session: &Port<Session>,
-        over: Sender<Event>,
+        over: Over,
         wait: Wait,
-    ) -> anyhow::Result<Connected> {
+    ) -> Result<Connected, WayError> {
         let map = self.there().map;
         let hooks = Hooks { session: session.clone(), map, over };
         Ok(match self {
@@ -139,13 +181,15 @@ fn bind(joined: Joined, keys: Option<Keys>, wait: Wait, hooks: &Hooks) -> Result
 
 /// A way in use.
 #[derive(Clone)]
-pub(crate) enum Connected {
+pub enum Connected {
+    /// By the socket of a DIR.
     Stream(Arc<Attached>),
+    /// By UDP.
     Udp(Arc<Hosts>),
 }
 
-/// The hosts of a cluster, from this mount.
-pub(crate) struct Hosts {
+/// The hosts of a cluster, from this session.
+pub struct Hosts {
     hosts: Vec<SocketAddr>,
     fsid: u64,
     keys: Mutex<Option<Keys>>,
@@ -233,7 +277,7 @@ const REJOIN_WITHIN: Duration = Duration::from_secs(1);
 
 impl Connected {
     /// Tells the server, or the hosts, what this mount has done: that which knows all sessions adds it up.
-    pub(crate) fn tell(&self, report: MountReport) {
+    pub fn tell(&self, report: MountReport) {
         match self {
             Connected::Stream(stream) => stream.tell(report),
             Connected::Udp(hosts) => {
@@ -245,7 +289,7 @@ impl Connected {
     }
 
     /// What tells whether the server, or a host with shards, is gone.
-    pub(crate) fn is_lost(&self) -> Box<dyn Fn() -> bool + Send> {
+    pub fn is_lost(&self) -> Box<dyn Fn() -> bool + Send> {
         let connected = self.clone();
         Box::new(move || match &connected {
             Connected::Stream(stream) => stream.is_lost(),
@@ -256,7 +300,8 @@ impl Connected {
         })
     }
 
-    pub(crate) fn stop(&self) {
+    /// Ends it.
+    pub fn stop(&self) {
         match self {
             Connected::Stream(stream) => stream.stop(),
             Connected::Udp(hosts) => hosts.stop(),
@@ -264,7 +309,7 @@ impl Connected {
     }
 
     /// The session was declared dead: gets it another id, which it hears of by [`SessionIn::Anew`].
-    pub(crate) fn begin_anew(&self) {
+    pub fn begin_anew(&self) {
         match self {
             Connected::Stream(stream) => stream.begin_anew(),
             Connected::Udp(hosts) => {
@@ -285,14 +330,13 @@ impl Connected {
 struct Hooks {
     session: Port<Session>,
     map: ClusterMap,
-    over: Sender<Event>,
+    over: Over,
 }
 
 impl Hooks {
     /// The mount cannot go on.
     fn over(&self, why: &str) {
-        // It may be over already; then nobody listens.
-        _ = self.over.send(Event::Refused(why.to_owned()));
+        (self.over)(why);
     }
 }
 

@@ -1,50 +1,81 @@
 //! URLs of file systems: `onpath://HOST[:PORT][,HOST[:PORT]…]/`.
 
-use super::config::{PORT, resolve};
 use onpath_wire::shown::Shown;
-use std::net::SocketAddr;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use thiserror::Error;
 
 const SCHEME: &str = "onpath://";
+/// UDP port of a host unless it says another one.
+pub const PORT: u16 = 4796;
 
 /// What is wrong with a URL.
 #[derive(Debug, Error)]
 #[error("{}: {why}; write onpath://HOST[:PORT][,HOST[:PORT]…]/", url.shown())]
-pub(crate) struct UrlError {
+pub struct UrlError {
     url: String,
     why: String,
 }
 
 /// Whether a source names hosts and not a directory.
-pub(crate) fn is_url(source: &Path) -> bool {
+pub fn is_url(source: &Path) -> bool {
     source.as_os_str().as_encoded_bytes().starts_with(SCHEME.as_bytes())
 }
 
-/// The addresses of the hosts that a URL names.
-pub(crate) fn hosts(url: &str) -> Result<Vec<SocketAddr>, UrlError> {
-    let wrong = |why: String| UrlError { url: url.to_owned(), why };
-    let address =
-        |(name, port): (&str, u16)| resolve(name, port).map_err(|error| wrong(format!("{}: {error}", name.shown())));
-    places(url)?.into_iter().map(address).collect()
+/// The addresses of the hosts that a URL of a whole file system names.
+///
+/// # Errors
+/// It is none, names a path, or a host has no address.
+pub fn hosts(url: &str) -> Result<Vec<SocketAddr>, UrlError> {
+    let (_, path) = places(url)?;
+    if !path.is_empty() {
+        let path = format!("/{path}");
+        let why = format!("{} is a directory below the root, and only the whole file system is mounted", path.shown());
+        return Err(UrlError { url: url.to_owned(), why });
+    }
+    Ok(split(url)?.0)
 }
 
-/// The names and ports in a URL.
-pub(crate) fn places(url: &str) -> Result<Vec<(&str, u16)>, UrlError> {
+/// The addresses of the hosts that a URL names, and the path behind the slash that follows them.
+///
+/// # Errors
+/// It is none, or a host has no address.
+pub fn split(url: &str) -> Result<(Vec<SocketAddr>, &str), UrlError> {
+    let wrong = |why: String| UrlError { url: url.to_owned(), why };
+    let address =
+        |(name, port): Place<'_>| resolve(name, port).map_err(|error| wrong(format!("{}: {error}", name.shown())));
+    let (places, path) = places(url)?;
+    let hosts: Result<_, _> = places.into_iter().map(address).collect();
+    Ok((hosts?, path))
+}
+
+/// A host's name and its port.
+type Place<'a> = (&'a str, u16);
+
+/// The names and ports in a URL, and the path.
+///
+/// # Errors
+/// It is none.
+pub fn places(url: &str) -> Result<(Vec<Place<'_>>, &str), UrlError> {
     let wrong = |why: String| UrlError { url: url.to_owned(), why };
     let rest = url.strip_prefix(SCHEME).ok_or_else(|| wrong("it does not begin with onpath://".to_owned()))?;
     let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
-    if !path.is_empty() {
-        let path = format!("/{path}");
-        return Err(wrong(format!(
-            "{} is a directory below the root, and only the whole file system is mounted",
-            path.shown()
-        )));
-    }
     if hosts.is_empty() {
         return Err(wrong("it names no host".to_owned()));
     }
-    hosts.split(',').map(|host| one(host).map_err(wrong)).collect()
+    let places: Result<_, _> = hosts.split(',').map(|host| one(host).map_err(wrong)).collect();
+    Ok((places?, path))
+}
+
+/// The first address of a name; an IPv4 one if there is one.
+///
+/// # Errors
+/// It has none.
+pub fn resolve(name: &str, port: u16) -> io::Result<SocketAddr> {
+    let mut all: Vec<SocketAddr> = (name, port).to_socket_addrs()?.collect();
+    all.sort_by_key(SocketAddr::is_ipv6);
+    all.first().copied().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{name} has no address")))
 }
 
 fn one(host: &str) -> Result<(&str, u16), String> {

@@ -1,0 +1,99 @@
+//! `onpath stat PATH…`: what stat(1) tells, without a mount.
+
+use super::AtArgs;
+use crate::cli::say;
+use clap::Args;
+use onpath_client::{FileType, Metadata};
+use onpath_wire::shown::Shown;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+/// Arguments of `onpath stat`.
+#[derive(Args, Debug)]
+pub(crate) struct StatArgs {
+    /// Paths: onpath://HOST[:PORT][,HOST…]/PATH, or with --at plain ones.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<OsString>,
+    /// Tell of what a symbolic link leads to, not of the link.
+    #[arg(short = 'L', long)]
+    dereference: bool,
+    /// Print an object of JSON for each path, one a line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    at: AtArgs,
+}
+
+pub(crate) fn run(args: StatArgs) -> anyhow::Result<()> {
+    let mut clients = args.at.clients();
+    let mut failed = 0;
+    for word in &args.paths {
+        let place = args.at.place(word)?;
+        let client = clients.of(&place)?;
+        let told = match args.dereference {
+            true => client.stat(&clients.me, &place.path),
+            false => client.symlink_metadata(&clients.me, &place.path),
+        };
+        match told {
+            Ok(is) if args.json => say(&as_json(&word.to_string_lossy(), &is).to_string()),
+            Ok(is) => say(&as_text(&word.shown().to_string(), &is)),
+            Err(error) => {
+                eprintln!("onpath: {error}");
+                failed += 1;
+            }
+        }
+    }
+    clients.close();
+    anyhow::ensure!(failed == 0, "{failed} of {} paths failed", args.paths.len());
+    Ok(())
+}
+
+/// What the kind of file is called.
+fn kind(file_type: FileType) -> &'static str {
+    match file_type {
+        FileType::File => "regular file",
+        FileType::Directory => "directory",
+        FileType::Symlink => "symbolic link",
+        FileType::Fifo => "fifo",
+        FileType::Socket => "socket",
+        FileType::CharDevice => "character special file",
+        FileType::BlockDevice => "block special file",
+    }
+}
+
+/// A time as `SECONDS.NANOSECONDS` since 1970.
+fn time(ns: i64) -> String {
+    format!("{}.{:09}", ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000))
+}
+
+fn as_text(name: &str, is: &Metadata) -> String {
+    let mut text = format!("  File: {name}\n");
+    let Metadata { ino, file_type, permissions, nlink, uid, gid, size, blocks, atime, mtime, ctime, btime, .. } = *is;
+    _ = writeln!(text, "  Size: {size}\tBlocks: {blocks}\t{}", kind(file_type));
+    _ = writeln!(text, " Inode: {ino}\tLinks: {nlink}");
+    _ = writeln!(text, "Access: ({permissions:04o})\tUid: {uid}\tGid: {gid}");
+    for (what, ns) in [("Access", atime), ("Modify", mtime), ("Change", ctime), (" Birth", btime)] {
+        _ = writeln!(text, "{what}: {}", time(ns));
+    }
+    text.trim_end().to_owned()
+}
+
+fn as_json(name: &str, is: &Metadata) -> Value {
+    json!({
+        "path": name,
+        "type": kind(is.file_type),
+        "mode": format!("{:06o}", is.mode()),
+        "ino": is.ino,
+        "nlink": is.nlink,
+        "uid": is.uid,
+        "gid": is.gid,
+        "size": is.size,
+        "blocks": is.blocks,
+        "rdev": is.rdev,
+        "atime_ns": is.atime,
+        "mtime_ns": is.mtime,
+        "ctime_ns": is.ctime,
+        "btime_ns": is.btime,
+    })
+}
