@@ -1,8 +1,9 @@
 //! As whom a call is done.
 
 use onpath_session::fs::Caller as Asks;
+use onpath_session::protected::Levels;
 use onpath_session::{CallerQuestion, ReadCaller};
-use onpath_wire::caller::Caps;
+use onpath_wire::caller::{Caps, cap};
 
 /// As whom a call is done: hosts check permissions with it. They believe it of whoever has the key of the cluster; the process that serves a
 /// DIR believes it of whoever may connect.
@@ -16,6 +17,8 @@ pub struct Caller {
     pub groups: Vec<u32>,
     /// Bits of capabilities(7), by their numbers; those that count for files are looked at.
     pub capabilities: u64,
+    /// Permission bits that what it makes does not get.
+    pub umask: u32,
 }
 
 impl Caller {
@@ -24,17 +27,23 @@ impl Caller {
         Caller { capabilities: u64::MAX, ..Caller::default() }
     }
 
-    /// The effective ids and the supplementary groups of this process; every capability if it is root's.
+    /// The effective ids, supplementary groups, effective capabilities and umask of this process.
     pub fn of_this_process() -> Caller {
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         let groups = rustix::process::getgroups().unwrap_or_default().into_iter().map(|gid| gid.as_raw()).collect();
-        let capabilities = if uid.is_root() { u64::MAX } else { 0 };
-        Caller { uid: uid.as_raw(), gid: gid.as_raw(), groups, capabilities }
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let field = |name: &str, radix| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            u64::from_str_radix(line.trim(), radix).ok()
+        };
+        // Without /proc nothing is known of them: no capability, and what is made is nobody else's.
+        let (capabilities, umask) = (field("CapEff:", 16).unwrap_or(0), field("Umask:", 8).unwrap_or(0o077) as u32);
+        Caller { uid: uid.as_raw(), gid: gid.as_raw(), groups, capabilities, umask }
     }
 
     /// What a request tells of it; `ticket` stands for the rest, which is asked for when it decides.
-    pub(crate) fn asks(&self, ticket: u32) -> Asks {
-        Asks { uid: self.uid, gid: self.gid, pid: ticket, known_group: None, free_links: false }
+    pub(crate) fn asks(&self, ticket: u32, levels: Levels) -> Asks {
+        Asks { uid: self.uid, gid: self.gid, pid: ticket, known_group: None, free_links: !levels.keeps_links() }
     }
 
     pub(crate) fn answer(&self, question: &CallerQuestion) -> ReadCaller {
@@ -43,5 +52,10 @@ impl Caller {
             groups: Some(self.groups.clone()),
             caps: Caps { had, not_had: question.caps & !had, within: None },
         }
+    }
+
+    /// Whether what it writes to stays setuid and setgid.
+    pub(crate) fn keeps_suid(&self) -> bool {
+        self.capabilities as u32 & cap::FSETID != 0
     }
 }

@@ -1,22 +1,21 @@
 //! The calls of a client, as futures.
 
+use crate::blocking;
 use crate::caller::Caller;
+use crate::counters::Counters;
 use crate::error::Error;
-use crate::requests::{Driven, Outputs, Requests};
+use crate::file::{self, File, OpenOptions};
+use crate::listing::{self, Listing, Sorted};
+use crate::metadata::{FileType, Metadata};
+use crate::names::{self, Replace, SetXattr, Space, Time};
+use crate::session::Running;
 use crate::source::Source;
-use crate::walk::{self, Last};
-use crate::way::Way;
+use crate::walk::Link;
+use crate::whole::{Reader, Writer};
+use arc_swap::ArcSwap;
 use futures_channel::oneshot;
-use onpath_host::journal::Commit;
-use onpath_host::member::NoJournal;
-use onpath_host::node::{Node, NodeBuilder};
-use onpath_host::udp::Wait;
-use onpath_session::fs::{FsOp, FsReply};
-use onpath_session::{AccessTimes, Session, SessionConfig, SessionIn};
-use onpath_wire::attr::AttrWire;
+use onpath_session::SessionIn;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::NodeId;
-use onpath_wire::inode::Kind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,95 +36,19 @@ impl Default for Options {
     }
 }
 
-/// What kind of file it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum FileType {
-    File,
-    Directory,
-    Symlink,
-    Fifo,
-    Socket,
-    CharDevice,
-    BlockDevice,
-}
-
-/// What stat(2) tells. Times are nanoseconds since 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Metadata {
-    /// Inode number: the same in each mount.
-    pub ino: u64,
-    /// What it is.
-    pub file_type: FileType,
-    /// Permission bits including setuid, setgid and sticky.
-    pub permissions: u32,
-    /// Number of its names; of a directory 2 and its subdirectories.
-    pub nlink: u32,
-    /// Owner.
-    pub uid: u32,
-    /// Group.
-    pub gid: u32,
-    /// Bytes.
-    pub size: u64,
-    /// Blocks of 512 bytes that it takes.
-    pub blocks: u64,
-    /// Of a device: major and minor number, as the kernel packs them.
-    pub rdev: u64,
-    /// Access time.
-    pub atime: i64,
-    /// Modification time.
-    pub mtime: i64,
-    /// Change time.
-    pub ctime: i64,
-    /// When it was made.
-    pub btime: i64,
-}
-
-impl Metadata {
-    fn of(attr: &AttrWire, btime: i64) -> Metadata {
-        let file_type = match attr.kind {
-            Kind::File => FileType::File,
-            Kind::Directory => FileType::Directory,
-            Kind::Symlink => FileType::Symlink,
-            Kind::Fifo => FileType::Fifo,
-            Kind::Socket => FileType::Socket,
-            Kind::CharDevice => FileType::CharDevice,
-            Kind::BlockDevice => FileType::BlockDevice,
-        };
-        let is_device = matches!(file_type, FileType::CharDevice | FileType::BlockDevice);
-        let (blocks, rdev) = if is_device { (0, attr.blocks_or_rdev) } else { (attr.blocks_or_rdev, 0) };
-        let AttrWire { id, mode, nlink, uid, gid, size, atime, mtime, ctime, .. } = *attr;
-        let permissions = u32::from(mode);
-        Metadata { ino: id.0, file_type, permissions, nlink, uid, gid, size, blocks, rdev, atime, mtime, ctime, btime }
-    }
-
-    /// Type and permissions as st_mode has them.
-    pub fn mode(&self) -> u32 {
-        let file_type = match self.file_type {
-            FileType::Fifo => 0o010_000,
-            FileType::CharDevice => 0o020_000,
-            FileType::Directory => 0o040_000,
-            FileType::BlockDevice => 0o060_000,
-            FileType::File => 0o100_000,
-            FileType::Symlink => 0o120_000,
-            FileType::Socket => 0o140_000,
-        };
-        file_type | self.permissions
-    }
-}
-
-/// A session of a file system. Clones are the same session, which ends with the last of them.
+/// A session of a file system. Clones are the same session, which ends with the last of them and of its files.
+///
+/// After fork(2) the child has a session of its own from its first call on; files that were open stay the parent's.
 #[derive(Clone)]
 pub struct Client {
-    session: Arc<Running>,
+    shared: Arc<Shared>,
 }
 
-/// A session that runs in this process.
-struct Running {
-    requests: Arc<Requests>,
-    node: Arc<Node>,
-    /// What the file system is called.
-    name: String,
+struct Shared {
+    source: Source,
+    options: Options,
+    /// The session of the process that looks.
+    running: ArcSwap<Running>,
 }
 
 impl Client {
@@ -134,100 +57,317 @@ impl Client {
     /// # Errors
     /// There is no such file system, or it does not let this process in.
     pub async fn connect(source: Source, options: Options) -> Result<Client, Error> {
-        let (connected, when) = oneshot::channel();
-        // Looking for a host waits for sockets, which a future must not.
-        let look = move || _ = connected.send(Client::connect_here(&source, &options));
-        let thread = std::thread::Builder::new().name("onpath-connect".into()).spawn(look);
-        thread.map_err(crate::way::WayError::from)?;
-        when.await.expect("the thread answers")
+        let running = begin(&source, &options).await?;
+        Ok(Client::of(source, options, running))
     }
 
     /// The same on this thread, which waits.
     pub(crate) fn connect_here(source: &Source, options: &Options) -> Result<Client, Error> {
-        let key_file = options.key_file.as_deref();
-        let way = match source {
-            Source::Dir(dir) => Way::find(dir, None, options.patience)?,
-            Source::Hosts(hosts, name) => Way::to_hosts(hosts, key_file, options.patience, name.clone())?,
-        };
-        let (name, there) = (way.source(), way.there());
-        let session = Session::new(SessionConfig {
-            session: there.session,
-            cluster: there.fsid as u32,
-            map: there.map.clone(),
-            soft: false,
-            access_times: AccessTimes::default(),
-            in_halves: false,
-            caches: false,
-        });
-        let requests = Arc::new(Requests::default());
-        let mut builder = NodeBuilder::new();
-        let port = builder.add(NodeId::session(there.session.id()), session, Outputs(requests.clone()));
-        // This process has no records: whether a reply may leave is decided where they are.
-        let node = builder.start(Commit::Interval(1), None, Arc::new(NoJournal));
-        requests.drive(Driven { node: Arc::downgrade(&node), port: port.clone() });
-        let over = {
-            let requests = Arc::downgrade(&requests);
-            Arc::new(move |why: &str| requests.upgrade().into_iter().for_each(|requests| requests.end(why)))
-        };
-        let connected = way.connect(&node, &port, over, Wait::Block)?;
-        requests.connected(connected);
-        Ok(Client { session: Arc::new(Running { requests, node, name }) })
+        let running = Running::begin(source, options)?;
+        Ok(Client::of(source.clone(), options.clone(), running))
+    }
+
+    fn of(source: Source, options: Options, running: Running) -> Client {
+        let running = ArcSwap::from_pointee(running);
+        Client { shared: Arc::new(Shared { source, options, running }) }
+    }
+
+    /// The session of this process.
+    async fn session(&self) -> Result<Arc<Running>, Error> {
+        let running = self.shared.running.load_full();
+        if running.is_here() {
+            return Ok(running);
+        }
+        let own = Arc::new(begin(&self.shared.source, &self.shared.options).await?);
+        let before = self.shared.running.compare_and_swap(&running, own.clone());
+        Ok(if Arc::ptr_eq(&before, &running) { own } else { before.clone() })
     }
 
     /// What the file system is called: the DIR, or the URL of its hosts.
-    pub fn source(&self) -> &str {
-        &self.session.name
+    pub fn source(&self) -> String {
+        self.shared.running.load().name.clone()
     }
+
+    /// What the session of this process has done.
+    pub fn counters(&self) -> Counters {
+        self.shared.running.load().requests.counting.read()
+    }
+
+    /// Ends the session, also for its other clones: what it has open is given up at once.
+    pub async fn close(self) {
+        let running = self.shared.running.load_full();
+        if running.is_here() {
+            let ended = running.requests.ended();
+            if running.requests.submit(SessionIn::Shutdown) {
+                _ = ended.await;
+            }
+        }
+    }
+}
+
+/// Begins a session on a thread of its own: looking for a host waits for sockets, which a future must not.
+async fn begin(source: &Source, options: &Options) -> Result<Running, Error> {
+    let (begun, when) = oneshot::channel();
+    let (source, options) = (source.clone(), options.clone());
+    let begin = move || _ = begun.send(Running::begin(&source, &options));
+    let thread = std::thread::Builder::new().name("onpath-connect".into()).spawn(begin);
+    thread.map_err(crate::way::WayError::from)?;
+    when.await.expect("the thread answers")
+}
+
+/// The first of some types.
+macro_rules! first {
+    ($first:ty $(, $others:ty)*) => {
+        $first
+    };
+}
+
+/// Calls on a path, of both clients.
+macro_rules! calls {
+    (($session:ident, $caller:ident, $path:ident)
+        $($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) -> $result:ty $(as $waits:ty)?, $example:literal = $does:expr;)*
+    ) => {
+        impl Client {
+            $(
+                $(#[$doc])*
+                #[doc = concat!(
+                    "\n\n```no_run\n# use onpath_client::*;\n# async fn example(client: &Client, me: &Caller) -> Result<(), Error> {\n",
+                    $example, ".await?;\n# Ok(())\n# }\n```"
+                )]
+                pub async fn $name(
+                    &self,
+                    $caller: &Caller,
+                    path: impl AsRef<[u8]> + Send,
+                    $($arg: $type,)*
+                ) -> Result<$result, Error> {
+                    let ($path, $session) = (path.as_ref(), self.session().await?);
+                    let done: Result<$result, Error> = $does.await;
+                    done.map_err(|error| error.at(&$session.name, $path))
+                }
+            )*
+        }
+
+        impl blocking::Client {
+            $(
+                $(#[$doc])*
+                #[doc = concat!(
+                    "\n\n```no_run\n# use onpath_client::{*, blocking::Client};\n# fn example(client: &Client, me: &Caller) -> Result<(), Error> {\n",
+                    $example, "?;\n# Ok(())\n# }\n```"
+                )]
+                pub fn $name(
+                    &self,
+                    caller: &Caller,
+                    path: impl AsRef<[u8]> + Send,
+                    $($arg: $type,)*
+                ) -> Result<first!($($waits,)? $result), Error> {
+                    blocking::wait(self.0.$name(caller, path, $($arg,)*)).map(Into::into)
+                }
+            )*
+        }
+    };
+}
+
+calls! {
+    (session, caller, path)
 
     /// What a path leads to; a symbolic link at its end is followed.
     ///
     /// # Errors
     /// As stat(2).
-    pub async fn stat(&self, caller: &Caller, path: impl AsRef<[u8]> + Send) -> Result<Metadata, Error> {
-        self.metadata(caller, path.as_ref(), Last::Follow).await
-    }
+    stat() -> Metadata, "let is = client.stat(me, \"/a/file\")"
+        = names::stat(&session.asks(caller), path, Link::Follow);
 
     /// What a path leads to; a symbolic link at its end is what is told of.
     ///
     /// # Errors
     /// As lstat(2).
-    pub async fn symlink_metadata(&self, caller: &Caller, path: impl AsRef<[u8]> + Send) -> Result<Metadata, Error> {
-        self.metadata(caller, path.as_ref(), Last::Keep).await
-    }
+    lstat() -> Metadata, "let is = client.lstat(me, \"/a/link\")"
+        = names::stat(&session.asks(caller), path, Link::Itself);
 
-    async fn metadata(&self, caller: &Caller, path: &[u8], last: Last) -> Result<Metadata, Error> {
-        let requests = &self.session.requests;
-        let told = async {
-            let attr = walk::resolve(requests, caller, path, last).await?;
-            match requests.ask(caller, FsOp::GetAttr { id: attr.id, handle: None }).await? {
-                FsReply::Attr { attr, btime } => Ok(Metadata::of(&attr, btime)),
-                _ => Err(Error::from(Errno::EIO)),
+    /// Whether the caller may read (4), write (2) or execute and search (1) what a path leads to: their sum; 0 asks whether it is there.
+    ///
+    /// # Errors
+    /// As access(2).
+    access(mask: u32) -> (), "client.access(me, \"/a/file\", 4 | 2)"
+        = names::access(&session.asks(caller), path, mask);
+
+    /// The target of a symbolic link.
+    ///
+    /// # Errors
+    /// As readlink(2).
+    readlink() -> Vec<u8>, "let target = client.readlink(me, \"/a/link\")"
+        = names::readlink(&session.asks(caller), path);
+
+    /// Makes a directory.
+    ///
+    /// # Errors
+    /// As mkdir(2).
+    mkdir(mode: u32) -> Metadata, "client.mkdir(me, \"/a/new\", 0o777)"
+        = names::mkdir(&session.asks(caller), path, mode);
+
+    /// Makes a file, FIFO, socket or device. `rdev`: of a device, as makedev(3) puts it together.
+    ///
+    /// # Errors
+    /// As mknod(2).
+    mknod(file_type: FileType, mode: u32, rdev: u32) -> Metadata, "client.mknod(me, \"/a/fifo\", FileType::Fifo, 0o600, 0)"
+        = names::mknod(&session.asks(caller), path, file_type, mode, rdev);
+
+    /// Makes a symbolic link to `target`.
+    ///
+    /// # Errors
+    /// As symlink(2).
+    symlink(target: &[u8]) -> Metadata, "client.symlink(me, \"/a/link\", b\"file\")"
+        = names::symlink(&session.asks(caller), path, target);
+
+    /// Gives a file the further name `new`; of a symbolic link it is the link that gets it.
+    ///
+    /// # Errors
+    /// As link(2).
+    link(new: &[u8]) -> Metadata, "client.link(me, \"/a/file\", b\"/a/second\")"
+        = names::link(&session.asks(caller), path, new);
+
+    /// Removes a name of what is no directory.
+    ///
+    /// # Errors
+    /// As unlink(2).
+    unlink() -> (), "client.unlink(me, \"/a/file\")"
+        = names::unlink(&session.asks(caller), path);
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// As rmdir(2).
+    rmdir() -> (), "client.rmdir(me, \"/a/new\")"
+        = names::rmdir(&session.asks(caller), path);
+
+    /// Gives what a path leads to the name `to` in place of its own.
+    ///
+    /// # Errors
+    /// As renameat2(2).
+    rename(to: &[u8], replace: Replace) -> (), "client.rename(me, \"/a/file\", b\"/b/file\", Replace::No)"
+        = names::rename(&session.asks(caller), path, to, replace);
+
+    /// Changes permission bits.
+    ///
+    /// # Errors
+    /// As chmod(2).
+    chmod(mode: u32) -> (), "client.chmod(me, \"/a/file\", 0o640)"
+        = names::chmod(&session.asks(caller), path, mode);
+
+    /// Changes owner and group; what is `None` stays.
+    ///
+    /// # Errors
+    /// As chown(2), and as lchown(2) with [`Link::Itself`].
+    chown(uid: Option<u32>, gid: Option<u32>, link: Link) -> (), "client.chown(me, \"/a/file\", Some(1000), None, Link::Follow)"
+        = names::chown(&session.asks(caller), path, uid, gid, link);
+
+    /// Changes access and modification time.
+    ///
+    /// # Errors
+    /// As utimensat(2).
+    utimens(atime: Time, mtime: Time, link: Link) -> (), "client.utimens(me, \"/a/file\", Time::Keep, Time::Now, Link::Follow)"
+        = names::utimens(&session.asks(caller), path, atime, mtime, link);
+
+    /// Makes a file shorter, or longer by zeros.
+    ///
+    /// # Errors
+    /// As truncate(2).
+    truncate(size: u64) -> (), "client.truncate(me, \"/a/file\", 0)"
+        = names::truncate(&session.asks(caller), path, size);
+
+    /// The value of an extended attribute.
+    ///
+    /// # Errors
+    /// As getxattr(2), and as lgetxattr(2) with [`Link::Itself`].
+    getxattr(name: &[u8], link: Link) -> Vec<u8>, "let value = client.getxattr(me, \"/a/file\", b\"user.what\", Link::Follow)"
+        = names::getxattr(&session.asks(caller), path, name, link);
+
+    /// Sets an extended attribute.
+    ///
+    /// # Errors
+    /// As setxattr(2), and as lsetxattr(2) with [`Link::Itself`].
+    setxattr(name: &[u8], value: &[u8], how: SetXattr, link: Link) -> (),
+        "client.setxattr(me, \"/a/file\", b\"user.what\", b\"this\", SetXattr::Any, Link::Follow)"
+        = names::setxattr(&session.asks(caller), path, name, value, how, link);
+
+    /// The names of the extended attributes.
+    ///
+    /// # Errors
+    /// As listxattr(2), and as llistxattr(2) with [`Link::Itself`].
+    listxattr(link: Link) -> Vec<Vec<u8>>, "let names = client.listxattr(me, \"/a/file\", Link::Follow)"
+        = names::listxattr(&session.asks(caller), path, link);
+
+    /// Removes an extended attribute.
+    ///
+    /// # Errors
+    /// As removexattr(2), and as lremovexattr(2) with [`Link::Itself`].
+    removexattr(name: &[u8], link: Link) -> (), "client.removexattr(me, \"/a/file\", b\"user.what\", Link::Follow)"
+        = names::removexattr(&session.asks(caller), path, name, link);
+
+    /// What the file system has room for.
+    ///
+    /// # Errors
+    /// As statfs(2).
+    statfs() -> Space, "let space = client.statfs(me, \"/\")"
+        = names::statfs(&session.asks(caller), path);
+
+    /// Opens a file, or makes it.
+    ///
+    /// # Errors
+    /// As open(2). EISDIR: of a directory, which [`list`](Self::list) reads, also for reading. ENXIO: of a FIFO, a socket or a device. EINVAL: of
+    /// options that contradict each other.
+    open(options: &OpenOptions) -> File as blocking::File, "let file = client.open(me, \"/a/file\", &OpenOptions::create())"
+        = file::open(&session, caller, path, options);
+
+    /// Makes a file without a name. It gets that of the path by `take_name`, and is gone if it is closed before.
+    ///
+    /// # Errors
+    /// As open(2) with O_TMPFILE.
+    unnamed(mode: u32) -> File as blocking::File, "let file = client.unnamed(me, \"/a/file\", 0o666)"
+        = file::unnamed(&session, caller, path, mode);
+
+    /// Reads a directory, with `attributes` also those of each entry.
+    ///
+    /// # Errors
+    /// As opendir(3).
+    list(attributes: bool) -> Listing as blocking::Listing, "let entries = client.list(me, \"/a\", true)"
+        = listing::open(&session, caller, path, attributes);
+
+    /// Reads a directory in the byte order of its names.
+    ///
+    /// # Errors
+    /// ENOENT and the like come with its first names.
+    sorted() -> Sorted as blocking::Sorted, "let names = client.sorted(me, \"/a\")"
+        = async { Ok(Sorted::new(&session, caller, path)) };
+
+    /// Reads a file from its beginning to its end.
+    ///
+    /// # Errors
+    /// As open(2).
+    get() -> Reader as blocking::Reader, "let bytes = client.get(me, \"/a/file\")"
+        = async { file::open(&session, caller, path, &OpenOptions::default()).await.map(Reader::new) };
+
+    /// Writes a file as a whole: it gets its name when all of it is there, and until then the name leads to what it led to. A symbolic link of that
+    /// name is replaced, not followed. `mode`: its permission bits, without those of the caller's umask.
+    ///
+    /// # Errors
+    /// As open(2) with O_TMPFILE.
+    put(mode: u32, replace: Replace) -> Writer as blocking::Writer, "let file = client.put(me, \"/a/file\", 0o666, Replace::Yes)"
+        = async { file::unnamed(&session, caller, path, mode).await.map(|file| Writer::new(file, replace)) };
+
+    /// All bytes of a file, which may be `most` at most.
+    ///
+    /// # Errors
+    /// As open(2) and read(2). EFBIG: it is longer.
+    read(most: usize) -> Vec<u8>, "let bytes = client.read(me, \"/a/file\", 1 << 20)" = async {
+        let file = file::open(&session, caller, path, &OpenOptions::default()).await?;
+        let (mut reader, mut all) = (Reader::new(file), Vec::new());
+        while let Some(bytes) = reader.next().await? {
+            if bytes.len() > most - all.len() {
+                return Err(Errno::EFBIG.into());
             }
-        };
-        told.await.map_err(|error| error.at(&self.session.name, path))
-    }
-
-    /// Ends the session, also for its other clones: what it has open and locked is given up at once.
-    pub async fn close(self) {
-        let ended = self.session.requests.ended();
-        if self.session.requests.submit(SessionIn::Shutdown) {
-            _ = ended.await;
+            all.extend_from_slice(&bytes);
         }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let (requests, node) = (self.requests.clone(), self.node.clone());
-        let end = move || {
-            requests.submit(SessionIn::Shutdown);
-            requests.end("it was closed");
-            requests.way().into_iter().for_each(crate::way::Connected::stop);
-            node.stop();
-        };
-        // Stopping waits for threads.
-        if std::thread::Builder::new().name("onpath-close".into()).spawn(end).is_err() {
-            self.requests.end("it was closed");
-        }
-    }
+        Ok(all)
+    };
 }

@@ -31,6 +31,15 @@ pub enum ErrorKind {
     /// The session has ended, and calls with it.
     #[error("the session is over: {0}")]
     Over(String),
+    /// More calls are under way than a session takes; none of this one was done.
+    #[error("too many calls are under way; wait for some of them")]
+    Busy,
+    /// A file that was opened before fork(2): it belongs to the parent process.
+    #[error("the file was opened before fork(2); open it again in this process")]
+    Forked,
+    /// A file of this machine that is read or written beside it.
+    #[error(transparent)]
+    Local(#[from] io::Error),
 }
 
 fn place(at: &Option<String>, path: &Option<String>) -> String {
@@ -55,6 +64,10 @@ impl Error {
         &self.kind
     }
 
+    pub(crate) fn is(&self, errno: Errno) -> bool {
+        matches!(self.kind, ErrorKind::Errno(is) if is == errno)
+    }
+
     /// The number of errno(3), if the file system has answered with one.
     pub fn raw_os_error(&self) -> Option<i32> {
         match &self.kind {
@@ -67,6 +80,12 @@ impl Error {
 impl From<Errno> for Error {
     fn from(errno: Errno) -> Error {
         Error::new(ErrorKind::Errno(errno))
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Error {
+        Error::new(ErrorKind::Local(error))
     }
 }
 

@@ -1,29 +1,62 @@
 //! Requests of a session that wait for their answers, each as a future.
 
 use crate::caller::Caller;
+use crate::counters::{Counting, add};
 use crate::error::{Error, ErrorKind};
 use crate::way::Connected;
 use futures_channel::oneshot;
 use hashbrown::HashMap;
 use onpath_host::node::{Effects, Node, Port};
-use onpath_session::fs::{FsOp, FsReply, FsRequest, FsResult};
+use onpath_session::fs::{FsOp, FsReply, FsRequest, FsResult, Handle};
+use onpath_session::protected::Levels;
 use onpath_session::{ReadCaller, Session, SessionIn, SessionOut};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+/// Requests under way at a time; more are refused.
+const UNDER_WAY_MAX: usize = 1 << 16;
 
 /// A request under way.
 struct Waiting {
     caller: Caller,
-    answer: oneshot::Sender<FsResult>,
+    answer: oneshot::Sender<Answered>,
+}
+
+/// An answer on its way to who waits for it. If nobody takes it, what it has opened is closed.
+struct Answered {
+    result: Option<FsResult>,
+    requests: Weak<Requests>,
+}
+
+impl Drop for Answered {
+    fn drop(&mut self) {
+        let handle = match self.result.take() {
+            Some(Ok(FsReply::Opened(opened) | FsReply::Created { opened, .. })) => opened.handle,
+            _ => return,
+        };
+        self.requests.upgrade().into_iter().for_each(|requests| requests.release(handle));
+    }
 }
 
 #[derive(Default)]
 struct Table {
-    last: u64,
-    waiting: HashMap<u64, Waiting>,
+    /// Of the latest request: also what the session asks by for what decides and is not told with each request, so never 0.
+    last: u32,
+    waiting: HashMap<u32, Waiting>,
     /// Why the session is over.
     over: Option<String>,
     /// To be told when it is.
     ended: Option<oneshot::Sender<()>>,
+}
+
+impl Table {
+    fn next(&mut self) -> u32 {
+        loop {
+            self.last = self.last.wrapping_add(1).max(1);
+            if !self.waiting.contains_key(&self.last) {
+                return self.last;
+            }
+        }
+    }
 }
 
 /// Where requests go.
@@ -33,17 +66,29 @@ pub(crate) struct Driven {
 }
 
 /// The requests of one session.
-#[derive(Default)]
 pub(crate) struct Requests {
     table: Mutex<Table>,
     driven: OnceLock<Driven>,
     way: OnceLock<Connected>,
+    /// What this host protects of others' files.
+    pub(crate) levels: Levels,
+    pub(crate) counting: Counting,
 }
 
 /// The outputs of the session.
 pub(crate) struct Outputs(pub(crate) Arc<Requests>);
 
 impl Requests {
+    pub(crate) fn new() -> Requests {
+        Requests {
+            table: Mutex::default(),
+            driven: OnceLock::new(),
+            way: OnceLock::new(),
+            levels: Levels::read(|file| std::fs::read_to_string(file).ok()),
+            counting: Counting::default(),
+        }
+    }
+
     /// Where requests go from now on; said once.
     pub(crate) fn drive(&self, driven: Driven) {
         assert!(self.driven.set(driven).is_ok(), "a session is driven once");
@@ -58,41 +103,50 @@ impl Requests {
         self.way.get()
     }
 
-    /// Asks the session. The request is on its way when this returns; the answer of one that nobody waits for is dropped, and a handle
-    /// that it opens is closed.
+    /// Asks the session. The request is on its way when this returns, and is done whether or not somebody waits for its answer.
     pub(crate) fn ask(
-        &self,
+        self: &Arc<Self>,
         caller: &Caller,
         op: FsOp,
     ) -> impl Future<Output = Result<FsReply, Error>> + Send + 'static + use<> {
         let asked = self.begin(caller, op);
         async move {
             match asked?.await {
-                Ok(result) => Ok(result?),
-                Err(oneshot::Canceled) => Err(Error::new(ErrorKind::Over("its process ends".to_owned()))),
+                Ok(mut answered) => Ok(answered.result.take().expect("taken once")?),
+                Err(oneshot::Canceled) => Err(Error::new(ErrorKind::Over("it was closed".to_owned()))),
             }
         }
     }
 
-    fn begin(&self, caller: &Caller, op: FsOp) -> Result<oneshot::Receiver<FsResult>, Error> {
+    fn begin(&self, caller: &Caller, op: FsOp) -> Result<oneshot::Receiver<Answered>, Error> {
         let over = |why: &str| Error::new(ErrorKind::Over(why.to_owned()));
         let (answer, answered) = oneshot::channel();
-        let unique = {
+        let number = {
             let mut table = self.lock();
             if let Some(why) = &table.over {
                 return Err(over(why));
             }
-            table.last += 1;
-            let unique = table.last;
-            table.waiting.insert(unique, Waiting { caller: caller.clone(), answer });
-            unique
+            if table.waiting.len() >= UNDER_WAY_MAX {
+                return Err(Error::new(ErrorKind::Busy));
+            }
+            let number = table.next();
+            table.waiting.insert(number, Waiting { caller: caller.clone(), answer });
+            number
         };
-        // The session asks by this number for what decides and is not told with each request.
-        let caller = caller.asks(ticket_of(unique));
-        match self.submit(SessionIn::Fs(FsRequest { unique, caller, op })) {
+        add(&self.counting.requests, 1);
+        let caller = caller.asks(number, self.levels);
+        match self.submit(SessionIn::Fs(FsRequest { unique: number.into(), caller, op })) {
             true => Ok(answered),
             false => Err(over("it was closed")),
         }
+    }
+
+    /// Closes a handle. Nobody waits for it.
+    pub(crate) fn release(&self, handle: Handle) {
+        let unique = self.lock().next().into();
+        let caller = Caller::default().asks(0, self.levels);
+        let op = FsOp::Release { handle, flock_owner: None };
+        self.submit(SessionIn::Fs(FsRequest { unique, caller, op }));
     }
 
     /// Gives something to the session; false if that is gone.
@@ -122,30 +176,20 @@ impl Requests {
         when
     }
 
-    fn complete(&self, unique: u64, result: FsResult, done: &mut Vec<SessionIn>) {
-        let waiting = self.lock().waiting.remove(&unique);
+    fn complete(self: &Arc<Self>, unique: u64, result: FsResult) {
+        let waiting = self.lock().waiting.remove(&(unique as u32)); // given as such
         let Some(waiting) = waiting else { return };
-        let unheard = waiting.answer.send(result).err();
-        let handle = match unheard {
-            Some(Ok(FsReply::Opened(opened) | FsReply::Created { opened, .. })) => opened.handle,
-            _ => return,
-        };
-        let caller = waiting.caller.asks(ticket_of(unique));
-        let op = FsOp::Release { handle, flock_owner: None };
-        done.push(SessionIn::Fs(FsRequest { unique: self.number(), caller, op }));
-    }
-
-    fn number(&self) -> u64 {
-        let mut table = self.lock();
-        table.last += 1;
-        table.last
+        add(&self.counting.errors, u64::from(result.is_err()));
+        let answered = Answered { result: Some(result), requests: Arc::downgrade(self) };
+        let unheard = waiting.answer.send(answered).is_err();
+        add(&self.counting.abandoned, u64::from(unheard));
     }
 
     fn read_caller(&self, question: &onpath_session::CallerQuestion) -> ReadCaller {
         let table = self.lock();
-        let of = table.waiting.iter().find(|(unique, _)| ticket_of(**unique) == question.pid);
+        let of = table.waiting.get(&question.pid);
         // A request that nobody waits for is nobody's.
-        of.map_or_else(|| Caller::default().answer(question), |(_, waiting)| waiting.caller.answer(question))
+        of.map_or_else(|| Caller::default().answer(question), |waiting| waiting.caller.answer(question))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Table> {
@@ -153,16 +197,11 @@ impl Requests {
     }
 }
 
-/// By what the session asks for more of the caller of a request: never 0.
-fn ticket_of(unique: u64) -> u32 {
-    (unique % u64::from(u32::MAX)) as u32 + 1
-}
-
 impl Effects<Session> for Outputs {
     fn perform(&self, out: SessionOut, done: &mut Vec<SessionIn>) {
         let Outputs(requests) = self;
         match out {
-            SessionOut::Reply { unique, result } => requests.complete(unique, result, done),
+            SessionOut::Reply { unique, result } => requests.complete(unique, result),
             SessionOut::ReadCaller { ticket, question } => {
                 done.push(SessionIn::Caller { ticket, read: requests.read_caller(&question) });
             }
@@ -176,6 +215,7 @@ impl Effects<Session> for Outputs {
             | SessionOut::Invalidate { .. } => {}
             SessionOut::Expired => {
                 tracing::warn!("the session was declared dead while nobody heard of it; joining again");
+                add(&requests.counting.joined_anew, 1);
                 requests.way().into_iter().for_each(Connected::begin_anew);
             }
             SessionOut::Lost(reason) => requests.end(&reason.to_string()),

@@ -1,8 +1,7 @@
 //! From a path to an inode, component by component, as path_resolution(7) says.
 
-use crate::caller::Caller;
 use crate::error::Error;
-use crate::requests::Requests;
+use crate::session::Asks;
 use onpath_session::fs::{FsOp, FsReply};
 use onpath_wire::attr::AttrWire;
 use onpath_wire::errno::Errno;
@@ -19,13 +18,40 @@ const LINKS_MAX: u32 = 40;
 /// Search permission, for access(2).
 const SEARCH: u32 = 1;
 
-/// What a path leads to.
+/// What becomes of a symbolic link at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Last {
-    /// A symbolic link at its end is followed.
+pub enum Link {
+    /// It is followed.
     Follow,
-    /// It is what is found.
-    Keep,
+    /// It is what is meant.
+    Itself,
+}
+
+/// The last component of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Last {
+    Name(Name),
+    /// "."
+    Here,
+    /// ".."
+    Up,
+    /// There is none: the path is the root.
+    Root,
+}
+
+/// Where a name is, or would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) dir: InodeId,
+    pub(crate) last: Last,
+    /// Whether a slash follows: it has to be a directory.
+    pub(crate) slash: bool,
+}
+
+/// What a path leads to.
+pub(crate) enum Found {
+    Inode(AttrWire),
+    Missing(Place),
 }
 
 /// A component. Of a path that ends with a slash the last one says that there is a directory.
@@ -47,26 +73,70 @@ fn parts(path: &[u8]) -> impl DoubleEndedIterator<Item = Part> + '_ {
     names.chain(path.ends_with(b"/").then_some(Part::IsDirectory))
 }
 
+/// How a walk ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// At what the path leads to, which has to be there.
+    Inode,
+    /// The same, but the last name may be missing.
+    Maybe,
+    /// At the directory of the last name, which is not looked up.
+    Before,
+}
+
 /// What a path leads to, from the root.
-pub(crate) async fn resolve(requests: &Requests, caller: &Caller, path: &[u8], last: Last) -> Result<AttrWire, Error> {
+pub(crate) async fn resolve(asks: &Asks<'_>, path: &[u8], link: Link) -> Result<AttrWire, Error> {
+    match walk(asks, path, link, End::Inode).await? {
+        Found::Inode(attr) => Ok(attr),
+        Found::Missing(_) => Err(Errno::ENOENT.into()),
+    }
+}
+
+/// What a path leads to, or where it would be.
+pub(crate) async fn find(asks: &Asks<'_>, path: &[u8], link: Link) -> Result<Found, Error> {
+    walk(asks, path, link, End::Maybe).await
+}
+
+/// Where the last name of a path is or would be.
+pub(crate) async fn place(asks: &Asks<'_>, path: &[u8]) -> Result<Place, Error> {
+    match walk(asks, path, Link::Itself, End::Before).await? {
+        Found::Missing(place) => Ok(place),
+        Found::Inode(root) => Ok(Place { dir: root.id, last: Last::Root, slash: false }),
+    }
+}
+
+async fn walk(asks: &Asks<'_>, path: &[u8], link: Link, end: End) -> Result<Found, Error> {
     check(path)?;
     let mut todo: VecDeque<Part> = parts(path).collect();
-    let (mut at, mut links) = (attr_of(requests, caller, InodeId::ROOT).await?, 0);
+    let (mut at, mut links) = (attr_of(asks, InodeId::ROOT).await?, 0);
     while let Some(part) = todo.pop_front() {
         if at.kind != Kind::Directory {
             return Err(Errno::ENOTDIR.into());
         }
+        let slash = todo.front() == Some(&Part::IsDirectory);
+        let is_last = todo.is_empty() || slash;
+        let here = |last| Found::Missing(Place { dir: at.id, last, slash });
         match part {
             Part::IsDirectory => {}
-            Part::Here => search(requests, caller, at.id).await?,
+            Part::Here if is_last && end == End::Before => return Ok(here(Last::Here)),
+            Part::Up if is_last && end == End::Before => return Ok(here(Last::Up)),
+            Part::Here => search(asks, at.id).await?,
             Part::Up => {
-                search(requests, caller, at.id).await?;
-                at = entry(requests.ask(caller, FsOp::LookupParent { id: at.id }).await?)?;
+                search(asks, at.id).await?;
+                at = entry(asks.ask(FsOp::LookupParent { id: at.id }).await?)?;
             }
             Part::Name(name) => {
                 let name = Name::new(&name).map_err(|_| Errno::ENAMETOOLONG)?;
-                let found = entry(requests.ask(caller, FsOp::Lookup { parent: at.id, name }).await?)?;
-                if found.kind != Kind::Symlink || todo.is_empty() && last == Last::Keep {
+                if is_last && end == End::Before {
+                    return Ok(here(Last::Name(name)));
+                }
+                let found = match lookup(asks, at.id, &name).await {
+                    Err(error) if is_last && end == End::Maybe && error.is(Errno::ENOENT) => {
+                        return Ok(here(Last::Name(name)));
+                    }
+                    found => found?,
+                };
+                if found.kind != Kind::Symlink || todo.is_empty() && link == Link::Itself {
                     at = found;
                     continue;
                 }
@@ -74,19 +144,33 @@ pub(crate) async fn resolve(requests: &Requests, caller: &Caller, path: &[u8], l
                 if links > LINKS_MAX {
                     return Err(Errno::ELOOP.into());
                 }
-                let target = match requests.ask(caller, FsOp::ReadLink { id: found.id }).await? {
-                    FsReply::Target(target) => target,
-                    _ => return Err(Errno::EIO.into()),
-                };
+                if asks.caller.uid != found.uid && asks.levels().keeps(&found) {
+                    return Err(Errno::EACCES.into());
+                }
+                let target = target(asks, found.id).await?;
                 check(&target)?;
                 if target.starts_with(b"/") {
-                    at = attr_of(requests, caller, InodeId::ROOT).await?;
+                    at = attr_of(asks, InodeId::ROOT).await?;
                 }
                 parts(&target).rev().for_each(|part| todo.push_front(part));
             }
         }
     }
-    Ok(at)
+    Ok(Found::Inode(at))
+}
+
+/// The inode of a name in a directory.
+pub(crate) async fn lookup(asks: &Asks<'_>, dir: InodeId, name: &Name) -> Result<AttrWire, Error> {
+    asks.count_lookup();
+    entry(asks.ask(FsOp::Lookup { parent: dir, name: name.clone() }).await?)
+}
+
+/// The target of a symbolic link.
+pub(crate) async fn target(asks: &Asks<'_>, id: InodeId) -> Result<Vec<u8>, Error> {
+    match asks.ask(FsOp::ReadLink { id }).await? {
+        FsReply::Target(target) => Ok(target),
+        _ => Err(Errno::EIO.into()),
+    }
 }
 
 fn check(path: &[u8]) -> Result<(), Errno> {
@@ -99,16 +183,16 @@ fn check(path: &[u8]) -> Result<(), Errno> {
 }
 
 /// The present attributes of an inode.
-pub(crate) async fn attr_of(requests: &Requests, caller: &Caller, id: InodeId) -> Result<AttrWire, Error> {
-    match requests.ask(caller, FsOp::GetAttr { id, handle: None }).await? {
+pub(crate) async fn attr_of(asks: &Asks<'_>, id: InodeId) -> Result<AttrWire, Error> {
+    match asks.ask(FsOp::GetAttr { id, handle: None }).await? {
         FsReply::Attr { attr, .. } => Ok(attr),
         _ => Err(Errno::EIO.into()),
     }
 }
 
 /// Whether the caller may search a directory of which no name is looked up.
-async fn search(requests: &Requests, caller: &Caller, id: InodeId) -> Result<(), Error> {
-    requests.ask(caller, FsOp::Access { id, mask: SEARCH }).await.map(drop)
+async fn search(asks: &Asks<'_>, id: InodeId) -> Result<(), Error> {
+    asks.ask(FsOp::Access { id, mask: SEARCH }).await.map(drop)
 }
 
 fn entry(reply: FsReply) -> Result<AttrWire, Error> {

@@ -73,12 +73,14 @@ pub struct OpenMode {
     pub kill_suidgid: bool,
     /// O_NOATIME: reading leaves the access time alone.
     pub noatime: bool,
+    /// Nothing keeps pages of it in memory, so it is not mapped either.
+    pub direct: bool,
 }
 
 impl OpenMode {
     /// Whether a file that is opened so may be mapped and changed in memory.
     pub fn maps(self) -> bool {
-        self.read && self.write
+        self.read && self.write && !self.direct
     }
 
     /// O_RDWR.
@@ -91,6 +93,7 @@ impl OpenMode {
         exclusive: false,
         kill_suidgid: false,
         noatime: false,
+        direct: false,
     };
 }
 

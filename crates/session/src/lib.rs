@@ -16,6 +16,7 @@ mod locks;
 mod op;
 mod opens;
 mod ops;
+pub mod protected;
 mod running;
 mod session;
 mod state;

@@ -13,8 +13,7 @@ use onpath_wire::xattr::XattrName;
 use rustix::fs::OFlags;
 
 use super::nodes::inode_id;
-use super::protected::Levels;
-use super::{Expected, Prepared};
+use super::{Expected, Prepared, protected};
 use crate::reply::Replier;
 use crate::request::{LockRequest, Operation, Request, SetAttributes, SetTime};
 
@@ -48,7 +47,7 @@ pub(super) fn convert(request: &Request<'_>, replier: Replier) -> Option<Prepare
                 gid: header.gid,
                 pid: header.pid,
                 known_group: request.supplementary_group,
-                free_links: links && !Levels::now().keeps_links(),
+                free_links: links && !protected::levels().keeps_links(),
             };
             Some(Prepared { replier, request: FsRequest { unique: header.unique, caller, op }, expected })
         }
@@ -228,6 +227,7 @@ fn open_mode(flags: u32, kill_suidgid: bool) -> OpenMode {
         exclusive: flags_of_open.contains(OFlags::EXCL),
         kill_suidgid,
         noatime: flags_of_open.contains(OFlags::NOATIME),
+        direct: false, // who has O_DIRECT may map the file all the same
     }
 }
 

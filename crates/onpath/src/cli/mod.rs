@@ -10,6 +10,7 @@ use crate::{
 };
 use clap::error::ContextValue;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use onpath_client::way::WayError;
 use onpath_fuse::mount::{MountError, OptionError, ParsedOptions};
 use onpath_host::dir::DirError;
 use onpath_host::member::MemberError;
@@ -245,7 +246,11 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     if error.is::<JoinError>() || error.is::<MemberError>() {
         return 32;
     }
-    if error.is::<StreamError>() || error.is::<ServerError>() || error.is::<DirError>() { 32 } else { 1 }
+    if error.is::<WayError>() || error.is::<StreamError>() || error.is::<ServerError>() || error.is::<DirError>() {
+        32
+    } else {
+        1
+    }
 }
 
 /// Prints what clap has to say: help that was asked for, or what is wrong with the command line.

@@ -3,7 +3,7 @@
 use super::AtArgs;
 use crate::cli::say;
 use clap::Args;
-use onpath_client::{FileType, Metadata};
+use onpath_client::Metadata;
 use onpath_wire::shown::Shown;
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -33,7 +33,7 @@ pub(crate) fn run(args: StatArgs) -> anyhow::Result<()> {
         let client = clients.of(&place)?;
         let told = match args.dereference {
             true => client.stat(&clients.me, &place.path),
-            false => client.symlink_metadata(&clients.me, &place.path),
+            false => client.lstat(&clients.me, &place.path),
         };
         match told {
             Ok(is) if args.json => say(&as_json(&word.to_string_lossy(), &is).to_string()),
@@ -49,19 +49,6 @@ pub(crate) fn run(args: StatArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the kind of file is called.
-fn kind(file_type: FileType) -> &'static str {
-    match file_type {
-        FileType::File => "regular file",
-        FileType::Directory => "directory",
-        FileType::Symlink => "symbolic link",
-        FileType::Fifo => "fifo",
-        FileType::Socket => "socket",
-        FileType::CharDevice => "character special file",
-        FileType::BlockDevice => "block special file",
-    }
-}
-
 /// A time as `SECONDS.NANOSECONDS` since 1970.
 fn time(ns: i64) -> String {
     format!("{}.{:09}", ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000))
@@ -70,10 +57,10 @@ fn time(ns: i64) -> String {
 fn as_text(name: &str, is: &Metadata) -> String {
     let mut text = format!("  File: {name}\n");
     let Metadata { ino, file_type, permissions, nlink, uid, gid, size, blocks, atime, mtime, ctime, btime, .. } = *is;
-    _ = writeln!(text, "  Size: {size}\tBlocks: {blocks}\t{}", kind(file_type));
+    _ = writeln!(text, "  Size: {size}\tBlocks: {blocks}\t{}", file_type.describe());
     _ = writeln!(text, " Inode: {ino}\tLinks: {nlink}");
     _ = writeln!(text, "Access: ({permissions:04o})\tUid: {uid}\tGid: {gid}");
-    for (what, ns) in [("Access", atime), ("Modify", mtime), ("Change", ctime), (" Birth", btime)] {
+    for (what, ns) in [("Access", atime), ("Modify", mtime), ("Change", ctime), (" Birth", btime.unwrap_or(0))] {
         _ = writeln!(text, "{what}: {}", time(ns));
     }
     text.trim_end().to_owned()
@@ -82,7 +69,7 @@ fn as_text(name: &str, is: &Metadata) -> String {
 fn as_json(name: &str, is: &Metadata) -> Value {
     json!({
         "path": name,
-        "type": kind(is.file_type),
+        "type": is.file_type.describe(),
         "mode": format!("{:06o}", is.mode()),
         "ino": is.ino,
         "nlink": is.nlink,

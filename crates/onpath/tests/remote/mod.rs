@@ -1,5 +1,7 @@
 //! File systems without a mount: the client library and the commands over it say what the kernel says of a mount.
 
+mod same;
+
 use crate::common::cluster::{Cluster, Shape};
 use crate::common::server::{Mount, Site, binary};
 use crate::common::sys;
@@ -100,7 +102,7 @@ fn of_client(told: Result<Metadata, onpath_client::Error>) -> Result<Vec<u64>, i
 
 /// Each path means to the client what it means to a process of that user whose root is the mount. How many lead nowhere.
 fn assert_same(client: &Client, mount: &Mount, user: User) -> usize {
-    let as_user = Caller { uid: user.uid, gid: user.gid, groups: user.groups.to_vec(), capabilities: 0 };
+    let as_user = Caller { uid: user.uid, gid: user.gid, groups: user.groups.to_vec(), ..Caller::default() };
     let caller = if user.uid == 0 { Caller::root() } else { as_user };
     let all: Vec<(Vec<u8>, bool)> =
         paths().into_iter().flat_map(|path| [(path.clone(), true), (path, false)]).collect();
@@ -109,7 +111,7 @@ fn assert_same(client: &Client, mount: &Mount, user: User) -> usize {
         user.run(|| all.iter().map(|(path, follow)| of_kernel(path, *follow)).collect::<Vec<_>>())
     });
     for ((path, follow), kernel) in all.iter().zip(&kernel) {
-        let told = if *follow { client.stat(&caller, path) } else { client.symlink_metadata(&caller, path) };
+        let told = if *follow { client.stat(&caller, path) } else { client.lstat(&caller, path) };
         assert_eq!(&of_client(told), kernel, "{:?}, follow: {follow}, {user:?}", String::from_utf8_lossy(path));
     }
     kernel.iter().filter(|told| told.is_err()).count()
@@ -158,6 +160,22 @@ fn a_path_is_what_it_is_on_a_mount_of_a_cluster() {
     client.close();
     mount.stop();
     cluster.stop();
+}
+
+#[test]
+fn calls_end_as_on_a_mount() {
+    const TEST: &str = "remote::calls_end_as_on_a_mount";
+    let (Some(site), Some(other)) = (Site::new(TEST), Site::new(TEST)) else { return };
+    for seed in 1..=3 {
+        let state = site.root().join(format!("state-{seed}"));
+        let (mount, kernel) =
+            (site.dev_on(&state, &[]), other.dev_on(&other.root().join(format!("state-{seed}")), &[]));
+        let client = Client::connect(&state.display().to_string(), &Options::default()).expect("a client");
+        same::assert_ends_the_same(&client, &mount, &kernel, seed, 3_000);
+        client.close();
+        mount.stop();
+        kernel.stop();
+    }
 }
 
 /// What a normal user's shell sees: words, exit codes, and names that no terminal should get.

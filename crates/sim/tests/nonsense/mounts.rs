@@ -314,6 +314,7 @@ fn open_mode(dice: &mut Dice) -> OpenMode {
         append: flag(20),
         exclusive: flag(20),
         noatime: flag(20),
+        direct: flag(10),
         ..OpenMode::READ_WRITE
     }
 }

@@ -1,0 +1,111 @@
+//! A session that runs in this process, and what it is asked on behalf of a caller.
+
+use crate::caller::Caller;
+use crate::client::Options;
+use crate::counters::add;
+use crate::error::Error;
+use crate::requests::{Driven, Outputs, Requests};
+use crate::source::Source;
+use crate::way::Way;
+use onpath_host::journal::Commit;
+use onpath_host::member::NoJournal;
+use onpath_host::node::{Node, NodeBuilder};
+use onpath_host::udp::Wait;
+use onpath_session::fs::{FsOp, FsReply};
+use onpath_session::protected::Levels;
+use onpath_session::{AccessTimes, Session, SessionConfig, SessionIn};
+use onpath_wire::ids::NodeId;
+use std::sync::Arc;
+
+/// A session that runs in this process.
+pub(crate) struct Running {
+    pub(crate) requests: Arc<Requests>,
+    node: Arc<Node>,
+    /// What the file system is called.
+    pub(crate) name: String,
+    /// The process that began it: a fork of that has none of its threads.
+    process: u32,
+}
+
+impl Running {
+    /// Begins a session on this thread, which waits.
+    pub(crate) fn begin(source: &Source, options: &Options) -> Result<Running, Error> {
+        let key_file = options.key_file.as_deref();
+        let way = match source {
+            Source::Dir(dir) => Way::find(dir, None, options.patience)?,
+            Source::Hosts(hosts, name) => Way::to_hosts(hosts, key_file, options.patience, name.clone())?,
+        };
+        let (name, there) = (way.source(), way.there());
+        let session = Session::new(SessionConfig {
+            session: there.session,
+            cluster: there.fsid as u32,
+            map: there.map.clone(),
+            soft: false,
+            access_times: AccessTimes::default(),
+            in_halves: false,
+            caches: false,
+        });
+        let requests = Arc::new(Requests::new());
+        let mut builder = NodeBuilder::new();
+        let port = builder.add(NodeId::session(there.session.id()), session, Outputs(requests.clone()));
+        // This process has no records: whether a reply may leave is decided where they are.
+        let node = builder.start(Commit::Interval(1), None, Arc::new(NoJournal));
+        requests.drive(Driven { node: Arc::downgrade(&node), port: port.clone() });
+        let over = {
+            let requests = Arc::downgrade(&requests);
+            Arc::new(move |why: &str| requests.upgrade().into_iter().for_each(|requests| requests.end(why)))
+        };
+        let connected = way.connect(&node, &port, over, Wait::Block)?;
+        requests.connected(connected);
+        Ok(Running { requests, node, name, process: std::process::id() })
+    }
+
+    /// Whether the process is still the one that began it.
+    pub(crate) fn is_here(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    pub(crate) fn asks<'a>(&'a self, caller: &'a Caller) -> Asks<'a> {
+        Asks { requests: &self.requests, caller }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.is_here() {
+            return; // its threads and sockets are the parent's, who ends it
+        }
+        let (requests, node) = (self.requests.clone(), self.node.clone());
+        let end = move || {
+            requests.submit(SessionIn::Shutdown);
+            requests.end("it was closed");
+            requests.way().into_iter().for_each(crate::way::Connected::stop);
+            node.stop();
+        };
+        // Stopping waits for threads.
+        if std::thread::Builder::new().name("onpath-close".into()).spawn(end).is_err() {
+            self.requests.end("it was closed");
+        }
+    }
+}
+
+/// A session, and as whom it is asked.
+#[derive(Clone, Copy)]
+pub(crate) struct Asks<'a> {
+    pub(crate) requests: &'a Arc<Requests>,
+    pub(crate) caller: &'a Caller,
+}
+
+impl Asks<'_> {
+    pub(crate) fn ask(&self, op: FsOp) -> impl Future<Output = Result<FsReply, Error>> + Send + 'static + use<> {
+        self.requests.ask(self.caller, op)
+    }
+
+    pub(crate) fn levels(&self) -> Levels {
+        self.requests.levels
+    }
+
+    pub(crate) fn count_lookup(&self) {
+        add(&self.requests.counting.lookups, 1);
+    }
+}
