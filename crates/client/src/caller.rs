@@ -1,8 +1,8 @@
 //! As whom a call is done.
 
+use onpath_session::ReadCaller;
 use onpath_session::fs::Caller as Asks;
 use onpath_session::protected::Levels;
-use onpath_session::{CallerQuestion, ReadCaller};
 use onpath_wire::caller::{Caps, cap};
 
 /// As whom a call is done: hosts check permissions with it. They believe it of whoever has the key of the cluster; the process that serves a
@@ -46,12 +46,10 @@ impl Caller {
         Asks { uid: self.uid, gid: self.gid, pid: ticket, known_group: None, free_links: !levels.keeps_links() }
     }
 
-    pub(crate) fn answer(&self, question: &CallerQuestion) -> ReadCaller {
-        let had = self.capabilities as u32 & question.caps; // all that count have numbers below 32
-        ReadCaller {
-            groups: Some(self.groups.clone()),
-            caps: Caps { had, not_had: question.caps & !had, within: None },
-        }
+    /// What decides beside the ids. All capabilities are told, whichever are asked for: what is not had is not asked for again.
+    pub(crate) fn answer(&self) -> ReadCaller {
+        // All that count have numbers below 32.
+        ReadCaller { groups: Some(self.groups.clone()), caps: Caps::exactly(self.capabilities as u32 & cap::ALL) }
     }
 
     /// Whether what it writes to stays setuid and setgid.

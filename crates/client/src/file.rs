@@ -149,7 +149,7 @@ pub(crate) async fn open(
     let (mode, creates) = (options.open_mode(caller), options.create || options.create_new);
     let link = if options.create_new || options.no_follow { Link::Itself } else { Link::Follow };
     for _ in 0..ATTEMPTS {
-        let place = match walk::find(&asks, path, link).await? {
+        let place = match walk::find(&asks, path, link, creates).await? {
             Found::Inode(_) if options.create_new => return Err(Errno::EEXIST.into()),
             Found::Inode(attr) => {
                 match attr.kind {
@@ -172,10 +172,9 @@ pub(crate) async fn open(
                     Err(error) => return Err(error),
                 }
             }
-            Found::Missing(_) if !creates => return Err(Errno::ENOENT.into()),
             Found::Missing(place) => place,
         };
-        let (Last::Name(name), false) = (place.last, place.slash) else { return Err(Errno::EISDIR.into()) };
+        let Last::Name(name) = place.last else { return Err(Errno::EISDIR.into()) };
         let (permissions, umask) = ((options.mode & 0o7777) as u16, (caller.umask & 0o777) as u16);
         let op = FsOp::Create { parent: place.dir, name, mode: permissions, umask, open: mode };
         match asks.ask(op).await {

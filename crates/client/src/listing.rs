@@ -27,7 +27,7 @@ pub struct Entry {
     pub ino: u64,
     /// What it leads to.
     pub file_type: FileType,
-    /// Its attributes, if they were asked for.
+    /// Its attributes, if they were asked for and the caller may search the directory.
     pub metadata: Option<Metadata>,
 }
 
@@ -119,6 +119,7 @@ impl Listing {
                     // It is gone.
                     Ok(_) => continue,
                     Err(error) if error.is(Errno::ENOENT) => continue,
+                    Err(error) if error.is(Errno::EACCES) => None,
                     Err(error) => return Err(error),
                 },
             };

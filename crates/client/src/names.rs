@@ -195,16 +195,32 @@ pub(crate) async fn rmdir(asks: &Asks<'_>, path: &[u8]) -> Result<(), Error> {
 }
 
 pub(crate) async fn rename(asks: &Asks<'_>, from: &[u8], to: &[u8], replace: Replace) -> Result<(), Error> {
-    let (old, new) = (walk::place(asks, from).await?, walk::place(asks, to).await?);
-    let (Last::Name(name), flags) = (old.last, replace.bits()) else { return Err(Errno::EBUSY.into()) };
-    let Last::Name(new_name) = new.last else {
-        return Err(if replace == Replace::No { Errno::EEXIST } else { Errno::EBUSY }.into());
+    let old = walk::place(asks, from).await?;
+    let new = match walk::place(asks, to).await {
+        Ok(new) => new,
+        Err(error) => {
+            walk::search(asks, old.dir).await?;
+            return Err(error);
+        }
     };
+    let flags = replace.bits();
+    let (Last::Name(name), Last::Name(new_name)) = (&old.last, &new.last) else {
+        // Whether the directories may be searched is looked at first.
+        walk::search(asks, old.dir).await?;
+        walk::search(asks, new.dir).await?;
+        let exists = replace == Replace::No && matches!(old.last, Last::Name(_));
+        return Err(if exists { Errno::EEXIST } else { Errno::EBUSY }.into());
+    };
+    let (name, new_name) = (name.clone(), new_name.clone());
     // Only directories may have a slash behind their name.
     if old.slash || new.slash {
+        walk::search(asks, old.dir).await?;
+        walk::search(asks, new.dir).await?;
         let source = walk::lookup(asks, old.dir, &name).await?;
-        let target = match replace {
-            Replace::Exchange => Some(walk::lookup(asks, new.dir, &new_name).await?),
+        let target = match (replace, walk::lookup(asks, new.dir, &new_name).await) {
+            (Replace::No, Ok(_)) => return Err(Errno::EEXIST.into()),
+            (Replace::Exchange, target) => Some(target?),
+            (_, Err(error)) if !error.is(Errno::ENOENT) => return Err(error),
             _ => None,
         };
         let not_dir = |attr: &AttrWire| attr.kind != Kind::Directory;

@@ -189,7 +189,7 @@ impl Requests {
         let table = self.lock();
         let of = table.waiting.get(&question.pid);
         // A request that nobody waits for is nobody's.
-        of.map_or_else(|| Caller::default().answer(question), |waiting| waiting.caller.answer(question))
+        of.map_or_else(|| Caller::default().answer(), |waiting| waiting.caller.answer())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Table> {

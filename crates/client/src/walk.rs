@@ -78,8 +78,8 @@ fn parts(path: &[u8]) -> impl DoubleEndedIterator<Item = Part> + '_ {
 enum End {
     /// At what the path leads to, which has to be there.
     Inode,
-    /// The same, but the last name may be missing.
-    Maybe,
+    /// The same, but the last name may be missing: it is made then, as no directory.
+    Create,
     /// At the directory of the last name, which is not looked up.
     Before,
 }
@@ -92,9 +92,9 @@ pub(crate) async fn resolve(asks: &Asks<'_>, path: &[u8], link: Link) -> Result<
     }
 }
 
-/// What a path leads to, or where it would be.
-pub(crate) async fn find(asks: &Asks<'_>, path: &[u8], link: Link) -> Result<Found, Error> {
-    walk(asks, path, link, End::Maybe).await
+/// What a path leads to, or with `create` where it would be made.
+pub(crate) async fn find(asks: &Asks<'_>, path: &[u8], link: Link, create: bool) -> Result<Found, Error> {
+    walk(asks, path, link, if create { End::Create } else { End::Inode }).await
 }
 
 /// Where the last name of a path is or would be.
@@ -113,13 +113,16 @@ async fn walk(asks: &Asks<'_>, path: &[u8], link: Link, end: End) -> Result<Foun
         if at.kind != Kind::Directory {
             return Err(Errno::ENOTDIR.into());
         }
-        let slash = todo.front() == Some(&Part::IsDirectory);
+        // The target of a symbolic link on the way may end with a slash, too.
+        let slash = todo.len() == 1 && todo.front() == Some(&Part::IsDirectory);
         let is_last = todo.is_empty() || slash;
         let here = |last| Found::Missing(Place { dir: at.id, last, slash });
         match part {
             Part::IsDirectory => {}
-            Part::Here if is_last && end == End::Before => return Ok(here(Last::Here)),
-            Part::Up if is_last && end == End::Before => return Ok(here(Last::Up)),
+            Part::Here | Part::Up if is_last && end == End::Before => {
+                search(asks, at.id).await?;
+                return Ok(here(if part == Part::Here { Last::Here } else { Last::Up }));
+            }
             Part::Here => search(asks, at.id).await?,
             Part::Up => {
                 search(asks, at.id).await?;
@@ -130,8 +133,11 @@ async fn walk(asks: &Asks<'_>, path: &[u8], link: Link, end: End) -> Result<Foun
                 if is_last && end == End::Before {
                     return Ok(here(Last::Name(name)));
                 }
+                if slash && end == End::Create {
+                    return Err(Errno::EISDIR.into());
+                }
                 let found = match lookup(asks, at.id, &name).await {
-                    Err(error) if is_last && end == End::Maybe && error.is(Errno::ENOENT) => {
+                    Err(error) if is_last && end == End::Create && error.is(Errno::ENOENT) => {
                         return Ok(here(Last::Name(name)));
                     }
                     found => found?,
@@ -191,7 +197,7 @@ pub(crate) async fn attr_of(asks: &Asks<'_>, id: InodeId) -> Result<AttrWire, Er
 }
 
 /// Whether the caller may search a directory of which no name is looked up.
-async fn search(asks: &Asks<'_>, id: InodeId) -> Result<(), Error> {
+pub(crate) async fn search(asks: &Asks<'_>, id: InodeId) -> Result<(), Error> {
     asks.ask(FsOp::Access { id, mask: SEARCH }).await.map(drop)
 }
 
