@@ -38,41 +38,30 @@ pub fn shard(input: &[u8]) {
         sticky_marks: true,
         bounds: ShardBounds::default(),
     });
-    at_most(TABLES + A_BYTE * input.len(), || load(&mut shard, input, <[u8]>::to_vec));
+    at_most(TABLES + A_BYTE * input.len(), || load(&mut shard, input));
 }
 
 /// Objects of a data node.
 pub fn data(input: &[u8]) {
     let config = DataConfig { node: 0, term: Term(5), map: map(), cluster: 1, file_blocks: 1 << 18, files: 2 };
     let mut node = DataNode::new(config);
-    at_most(TABLES + A_BYTE * input.len(), || load(&mut node, input, near));
-}
-
-/// The same key, but of a page of the map of blocks near its start: one far behind makes a table of all blocks before it, up to 512 MiB,
-/// which is what the map of a DIR of 16 TiB takes.
-fn near(key: &[u8]) -> Vec<u8> {
-    const PAGE: u8 = 2;
-    let mut key = key.to_vec();
-    if let [PAGE, far @ .., _] = &mut key[..] {
-        far.fill(0);
-    }
-    key
+    at_most(TABLES + A_BYTE * input.len(), || load(&mut node, input));
 }
 
 /// Gives a role objects; what the check of objects takes the role takes, too, if it is the only one of its key.
-fn load(role: &mut impl Recoverable, input: &[u8], key_of: fn(&[u8]) -> Vec<u8>) {
+fn load(role: &mut impl Recoverable, input: &[u8]) {
     let mut check = role.object_check();
     let mut cut = Cut(input);
     while !cut.is_empty() {
         let (how, key_bytes) = (cut.byte(), cut.byte());
-        let (key, value) = (key_of(cut.bytes(key_bytes.into())), cut.string());
+        let (key, value) = (cut.bytes(key_bytes.into()), cut.string());
         let range = u32::from(how >> 1) % role.ranges();
         if how & 1 == 0 {
-            let checked = check(&key, value);
-            let loaded = role.load_object(&key, value);
+            let checked = check(key, value);
+            let loaded = role.load_object(key, value);
             assert!(checked.is_ok() || loaded.is_err(), "what is refused in a check is loaded");
         } else {
-            let _refused = role.load(range, &key, value);
+            let _refused = role.load(range, key, value);
         }
     }
 }

@@ -54,11 +54,20 @@ pub(crate) fn range_of(inode: InodeId) -> usize {
     usize::from(inode.slot().0) * RANGES / SLOTS
 }
 
+/// The inode of an object of a file, and the key without its first byte.
+fn file_key(key: &[u8]) -> Result<(InodeId, &[u8]), WireError> {
+    match key.split_first().ok_or(WireError::Truncated)? {
+        (&objects::FILE, key) => Ok((objects::inode_of(key).ok_or(WireError::Truncated)?, key)),
+        (&tag, _) => Err(WireError::UnknownTag { what: "object", tag }),
+    }
+}
+
 impl Index {
-    /// An empty index. The store may have anything, until it is known what is too [young](Index::set_since) for that.
-    pub(crate) fn new() -> Index {
+    /// An empty index over data files with so many blocks. The store may have anything, until it is known what is too
+    /// [young](Index::set_since) for that.
+    pub(crate) fn new(room: u64) -> Index {
         let ranges = (0..RANGES).map(|_| Range::default()).collect();
-        let (map, counts, forgotten) = (BlockMap::default(), Counts::default(), Vec::new());
+        let (map, counts, forgotten) = (BlockMap::new(room), Counts::default(), Vec::new());
         Index { ranges, last: RecordSeq(0), map, counts, cold: None, since: Birth::NEVER, forgotten }
     }
 
@@ -68,12 +77,13 @@ impl Index {
     }
 
     /// From now on what is not in memory is as this store has it.
-    pub(crate) fn attach(&mut self, cold: Arc<dyn Cold>) {
+    pub(crate) fn attach(&mut self, cold: Arc<dyn Cold>) -> Result<(), StoreError> {
         // At a start; later the map is newer than the store's.
         if self.cold.is_none() && self.last == RecordSeq(0) {
-            self.map.load_all(&*cold);
+            self.map.load_all(&*cold)?;
         }
         self.cold = Some(cold);
+        Ok(())
     }
 
     pub(crate) fn range(&self, inode: InodeId) -> &Range {
@@ -141,15 +151,16 @@ impl Index {
     }
 
     /// Takes an object that could also be read when it is asked for.
-    pub(crate) fn load_object(&mut self, key: &[u8], value: &[u8]) -> Result<(), WireError> {
-        match key.split_first().ok_or(WireError::Truncated)? {
-            (&map::PAGE, key) => self.map.load(key, value),
-            (&objects::FILE, key) => {
-                let inode = objects::inode_of(key).ok_or(WireError::Truncated)?;
-                objects::load(self.range_mut(inode), key, value)
-            }
-            (&tag, _) => Err(WireError::UnknownTag { what: "object", tag }),
+    pub(crate) fn load_object(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+        match key.split_first() {
+            Some((&map::PAGE, key)) => self.map.load(key, value),
+            _ => self.load_file(key, value).map_err(map::undecodable),
         }
+    }
+
+    fn load_file(&mut self, key: &[u8], value: &[u8]) -> Result<(), WireError> {
+        let (inode, key) = file_key(key)?;
+        objects::load(self.range_mut(inode), key, value)
     }
 
     /// Shows `each` generation, in no order; those of an inode come together. What only the store has stays there.
@@ -195,18 +206,18 @@ impl Index {
     }
 
     /// What says of objects, shown in the order of their keys, whether they could be loaded.
-    pub(crate) fn object_check() -> impl FnMut(&[u8], &[u8]) -> Result<(), WireError> {
-        let (mut of, mut range) = (None, Range::default());
-        move |key, value| match key.split_first().ok_or(WireError::Truncated)? {
-            (&map::PAGE, key) => BlockMap::default().load(key, value),
-            (&objects::FILE, key) => {
-                let inode = Some(objects::inode_of(key).ok_or(WireError::Truncated)?);
-                if inode != of {
-                    (of, range) = (inode, Range::default());
-                }
-                objects::load(&mut range, key, value)
+    pub(crate) fn object_check(&self) -> impl FnMut(&[u8], &[u8]) -> Result<(), StoreError> + use<> {
+        let (mut of, mut range, room) = (None, Range::default(), self.map.room());
+        let mut check_file = move |key: &[u8], value: &[u8]| {
+            let (inode, key) = file_key(key)?;
+            if Some(inode) != of {
+                (of, range) = (Some(inode), Range::default());
             }
-            (&tag, _) => Err(WireError::UnknownTag { what: "object", tag }),
+            objects::load(&mut range, key, value)
+        };
+        move |key, value| match key.split_first() {
+            Some((&map::PAGE, key)) => BlockMap::new(room).load(key, value),
+            _ => check_file(key, value).map_err(map::undecodable),
         }
     }
 
@@ -355,7 +366,7 @@ mod tests {
 
     #[test]
     fn the_memory_of_dropped_inodes_is_bounded() {
-        let mut index = Index::new();
+        let mut index = Index::new(0);
         let id = |n: u64| DataId { inode: InodeId(n), generation: Generation(1) };
         for n in 0..=DROPPED_PER_RANGE as u64 {
             index.apply(RecordSeq(n + 1), &DataRecord::Dropped { data: id(n) }, &mut |_, _| ()).unwrap();

@@ -24,6 +24,7 @@ mod reserved;
 mod space;
 mod state;
 mod touched;
+mod used;
 mod window;
 
 pub use check::{Fault, FileSummary};

@@ -11,8 +11,9 @@ use crate::index::{Index, RANGES, range_of};
 use crate::node::DataNode;
 use crate::objects;
 use crate::ops::Job;
-use crate::space::{Run, Space, Used};
-use crate::state;
+use crate::space::{Run, Space};
+use crate::state::{self, State};
+use crate::used::Used;
 use crate::window::Seen;
 use onpath_kernel::{Input, Now};
 use onpath_store::{Cold, FORGET_PARTS, Image, ObjectCheck, Recoverable, StoreError};
@@ -39,6 +40,8 @@ pub struct Started {
     pub merges: u64,
     /// Blocks in use.
     pub blocks: u64,
+    /// Data files up to the last of these blocks.
+    pub files: u32,
 }
 
 /// What a block may be: by which record, and where; the trusted mapping from before the tail comes first.
@@ -235,7 +238,11 @@ impl DataNode {
             }
             crate::node::punch(core);
         });
-        self.kernel.with(|core| Started { restored_blocks: restored, merges: n, blocks: core.state.index.map.blocks() })
+        self.kernel.with(|core| {
+            let State { index, config, .. } = &core.state;
+            let files = index.map.used().end().div_ceil(config.file_blocks.into()) as u32;
+            Started { restored_blocks: restored, merges: n, blocks: index.map.blocks(), files }
+        })
     }
 
     /// Undoes writes of the tail of which some bytes are not there, and what was written to the same files after them.
@@ -363,8 +370,8 @@ impl Recoverable for DataNode {
         false
     }
 
-    fn attach(&mut self, cold: Arc<dyn Cold>) {
-        self.kernel.with(|core| core.state.index.attach(cold));
+    fn attach(&mut self, cold: Arc<dyn Cold>) -> Result<(), StoreError> {
+        self.kernel.with(|core| core.state.index.attach(cold))
     }
 
     fn memory(&self) -> u64 {
@@ -380,16 +387,11 @@ impl Recoverable for DataNode {
     }
 
     fn load_object(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-        let loaded = self.kernel.with(|core| core.state.index.load_object(key, value));
-        loaded.map_err(|source| StoreError::Undecodable { what: "object of a data node's checkpoint", source })
+        self.kernel.with(|core| core.state.index.load_object(key, value))
     }
 
     fn object_check(&self) -> ObjectCheck {
-        let mut check = Index::object_check();
-        Box::new(move |key, value| {
-            let what = "object of a data node's checkpoint";
-            check(key, value).map_err(|source| StoreError::Undecodable { what, source })
-        })
+        Box::new(self.kernel.with(|core| core.state.index.object_check()))
     }
 
     fn load(&mut self, range: u32, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
@@ -411,8 +413,8 @@ impl Recoverable for DataNode {
     }
 
     fn replay(&mut self, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError> {
-        let record = DataRecord::from_stored(record)
-            .map_err(|source| StoreError::Undecodable { what: "record of a data node", source })?;
+        let undecodable = |source| StoreError::Undecodable { what: "record of a data node", source };
+        let record = DataRecord::from_stored(record).map_err(undecodable)?;
         note_undone(&mut self.recount, seq, &record);
         let suspects = self.suspects.as_mut();
         self.kernel.with(|core| {

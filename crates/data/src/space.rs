@@ -6,6 +6,7 @@
 //! when nobody has taken them again within [`PUNCH_INTERVAL_US`]; then they are *clean*.
 
 use crate::disk::Ticket;
+use crate::used::Used;
 use onpath_wire::ids::RecordSeq;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -298,100 +299,6 @@ impl Space {
     }
 }
 
-/// The blocks that the index uses, a bit each.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Used {
-    words: Vec<u64>,
-}
-
-impl Used {
-    /// Notes a run of blocks; false if one of them was noted before.
-    pub(crate) fn insert_run(&mut self, run: Run) -> bool {
-        let mut new = true;
-        for phys in run.start..run.start + run.len {
-            new &= self.insert(phys);
-        }
-        new
-    }
-
-    /// Notes a block; false if it was noted before.
-    pub(crate) fn insert(&mut self, phys: u32) -> bool {
-        let (word, bit) = (phys as usize / 64, 1u64 << (phys % 64));
-        if word >= self.words.len() {
-            self.words.resize(word + 1, 0);
-        }
-        let new = self.words[word] & bit == 0;
-        self.words[word] |= bit;
-        new
-    }
-
-    /// Notes all blocks of a run, or forgets them; returns for how many that was new.
-    pub(crate) fn fill(&mut self, run: Run, used: bool) -> u64 {
-        let (mut at, end) = (u64::from(run.start), u64::from(run.start) + u64::from(run.len));
-        let words = end.div_ceil(64) as usize;
-        if used && words > self.words.len() {
-            self.words.resize(words, 0);
-        }
-        let mut changed = 0;
-        while at < end {
-            let next = ((at / 64 + 1) * 64).min(end);
-            let mask = (u64::MAX >> (64 - (next - at))) << (at % 64);
-            let Some(word) = self.words.get_mut((at / 64) as usize) else { break };
-            let now = if used { *word | mask } else { *word & !mask };
-            changed += u64::from((now ^ *word).count_ones());
-            (*word, at) = (now, next);
-        }
-        changed
-    }
-
-    /// The first block that only one of the two has, and how many there are.
-    pub(crate) fn differs(&self, other: &Used) -> Option<(u32, u64)> {
-        let word = |of: &Used, i: usize| of.words.get(i).copied().unwrap_or(0);
-        let words = 0..self.words.len().max(other.words.len());
-        let different = words.map(|i| (i, word(self, i) ^ word(other, i))).filter(|(_, bits)| *bits != 0);
-        different.fold(None, |all, (i, bits)| {
-            let (first, blocks) = all.unwrap_or((i as u32 * 64 + bits.trailing_zeros(), 0));
-            Some((first, blocks + u64::from(bits.count_ones())))
-        })
-    }
-
-    /// All bits, from block 0 on; what is behind them is not noted.
-    pub(crate) fn words(&self) -> &[u64] {
-        &self.words
-    }
-
-    /// Puts bits over those from this word on.
-    pub(crate) fn set_words(&mut self, first: usize, words: &[u64]) {
-        if self.words.len() < first + words.len() {
-            self.words.resize(first + words.len(), 0);
-        }
-        self.words[first..first + words.len()].copy_from_slice(words);
-    }
-
-    /// Whether a block is noted.
-    pub(crate) fn contains(&self, phys: u32) -> bool {
-        self.words.get(phys as usize / 64).is_some_and(|word| word & (1 << (phys % 64)) != 0)
-    }
-
-    /// The first block from `from` on that is used, or is not; behind all words nothing is.
-    fn next(&self, from: u64, used: bool) -> u64 {
-        let mut at = from;
-        while let Some(&word) = self.words.get((at / 64) as usize) {
-            let wanted = if used { word } else { !word } & (u64::MAX << (at % 64));
-            if wanted != 0 {
-                return at / 64 * 64 + u64::from(wanted.trailing_zeros());
-            }
-            at = (at / 64 + 1) * 64;
-        }
-        if used { u64::MAX } else { at }
-    }
-
-    fn end(&self) -> u64 {
-        let last = self.words.iter().rposition(|word| *word != 0);
-        last.map_or(0, |i| i as u64 * 64 + 64 - u64::from(self.words[i].leading_zeros()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -446,35 +353,5 @@ mod tests {
         space.rebuild(&used, 3);
         let punches: Vec<_> = (0..).map_while(|n| space.next_punch(Ticket(n))).collect();
         assert_eq!(punches, [run(0, 2), run(3, 5), run(8, 1), run(10, 6), run(16, 8)]);
-    }
-
-    #[test]
-    fn runs_are_filled_as_block_by_block() {
-        let (mut runs, mut single) = (Used::default(), Used::default());
-        for (start, len, used) in [(3, 61, true), (60, 200, true), (64, 64, false), (0, 1, true), (250, 900, false)] {
-            let mut changed = 0;
-            for phys in start..start + len {
-                let before = single.contains(phys);
-                changed += u64::from(before != used);
-                if used {
-                    single.insert(phys);
-                } else if before {
-                    single.fill(run(phys, 1), false);
-                }
-            }
-            assert_eq!(runs.fill(run(start, len), used), changed);
-        }
-        assert!((0..2000).all(|phys| runs.contains(phys) == single.contains(phys)));
-        assert_eq!((runs.next(0, true), runs.next(4, false)), (0, 64));
-    }
-
-    #[test]
-    fn gaps_are_found_word_by_word() {
-        let mut used = Used::default();
-        (60..200).for_each(|phys| assert!(used.insert(phys)));
-        assert_eq!((used.next(0, false), used.next(0, true)), (0, 60));
-        assert_eq!((used.next(60, false), used.next(199, true)), (200, 199));
-        assert_eq!((used.next(200, true), used.next(1000, false)), (u64::MAX, 1000));
-        assert_eq!(used.end(), 200);
     }
 }

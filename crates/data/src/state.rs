@@ -40,7 +40,7 @@ pub struct DataConfig {
     pub cluster: u32,
     /// Blocks (4 KiB) of one data file; never changes for a file system.
     pub file_blocks: u32,
-    /// Data files that exist, numbered from 0.
+    /// Data files that exist, numbered from 0: a checkpoint that says a block of another one is in use is refused.
     pub files: u32,
 }
 
@@ -183,7 +183,7 @@ impl State {
     pub(crate) fn new(config: DataConfig) -> State {
         State {
             id: NodeId::data(config.node),
-            index: Index::new(),
+            index: Index::new(u64::from(config.files) * u64::from(config.file_blocks)),
             space: Space::new(config.file_blocks),
             disk: Disk::default(),
             cache: BlockCache::default(),

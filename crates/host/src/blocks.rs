@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use thiserror::Error;
 
 /// Data files of one file system: 16 TiB in files of 1 GiB.
-const FILES_MAX: u32 = 1 << 14;
+pub(crate) const FILES_MAX: u32 = 1 << 14;
 
 /// Why data files cannot be used.
 #[derive(Debug, Error)]
@@ -273,6 +273,13 @@ impl BlockFiles {
         Ok(files[number as usize].clone())
     }
 
+    /// Makes the files that are missing of the first so many.
+    pub(crate) fn make_files(&self, files: u32) -> Result<(), BlocksError> {
+        let Some(last) = files.checked_sub(1) else { return Ok(()) };
+        let made = self.file_or_new(last).map(drop);
+        made.map_err(at("make", &self.dir.join(file_name(last))))
+    }
+
     fn make_file(&self, number: u32) -> io::Result<BlockFile> {
         let path = self.dir.join(file_name(number));
         let temporary = path.with_extension("tmp");
@@ -504,6 +511,19 @@ mod tests {
         assert_eq!(files.execute(read), DiskResult::Bytes(vec![0; 12288].into()));
         drop(files);
         assert_eq!(open(dir.path()).unwrap().files(), 2);
+    }
+
+    #[test]
+    fn files_that_are_missing_are_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = BlockFiles::open(dir.path(), JOURNAL, 1024, 1 << 60).unwrap();
+        files.make_files(0).unwrap();
+        assert_eq!(files.files(), 0);
+        files.make_files(3).unwrap();
+        files.make_files(2).unwrap();
+        assert_eq!((files.files(), open(dir.path()).unwrap().files()), (3, 3));
+        let refused = files.make_files(FILES_MAX + 1).unwrap_err().to_string();
+        assert!(refused.contains("16384.blk"), "{refused}");
     }
 
     #[test]

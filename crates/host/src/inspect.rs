@@ -94,7 +94,7 @@ pub fn inspect(path: &Path, watcher: Arc<dyn Watcher>) -> Result<Inspection, Dir
     let blocks = BlockFiles::inspect(&place.data, superblock.journal_id(), DATA_FILE_BLOCKS);
     let blocks = blocks.map_err(|error| problems.push(error.into())).ok();
     let files = blocks.as_ref().map_or(0, BlockFiles::files);
-    let mut state = State::damaged(&superblock, Term(superblock.journal().next_term), files, watcher);
+    let mut state = State::damaged(&superblock, Term(superblock.journal().next_term), watcher);
     let mut note = |error| {
         problems.push(Problem::Checkpoint(error));
         Ok(())
@@ -138,8 +138,7 @@ pub fn inspect(path: &Path, watcher: Arc<dyn Watcher>) -> Result<Inspection, Dir
 /// `temp` that goes by itself.
 pub fn inspect_served(path: &Path, temp: &Path, watcher: Arc<dyn Watcher>) -> Result<Inspection, InspectError> {
     let superblock = dir::read_superblock(path)?;
-    // Nothing of the data files is looked at, and the number of those that exist comes last.
-    let state = State::damaged(&superblock, Term(superblock.journal().next_term), 0, watcher.clone());
+    let state = State::damaged(&superblock, Term(superblock.journal().next_term), watcher.clone());
     let temporary = |source| InspectError::Temporary { dir: temp.to_owned(), source };
     let store = Arc::new(Store::temporary(temp, superblock.journal_id()).map_err(temporary)?);
     let mut told = Told {

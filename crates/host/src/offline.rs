@@ -90,7 +90,7 @@ impl Offline {
         let dir = Dir::open(path)?;
         let superblock = dir.superblock();
         let blocks = BlockFiles::open(&dir.place().data, superblock.journal_id(), DATA_FILE_BLOCKS, 0)?;
-        let mut state = State::damaged(&superblock, dir.term, blocks.files(), watcher.clone());
+        let mut state = State::damaged(&superblock, dir.term, watcher.clone());
         checkpoint::adopt(&dir.place().checkpoint, superblock.shards())?;
         let store = Arc::new(Store::open_unserved(&dir.place().checkpoint, superblock.journal_id())?);
         let (_, journal, report) = server::recover(&dir, Commit::Interval(10), &mut state, &store, &unreadable())?;

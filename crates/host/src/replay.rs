@@ -174,8 +174,9 @@ mod tests {
         fn settle_some(&mut self, _: u32, _: bool) -> bool {
             false
         }
-        fn attach(&mut self, cold: Arc<dyn Cold>) {
+        fn attach(&mut self, cold: Arc<dyn Cold>) -> Result<(), StoreError> {
             self.cold = Some(cold);
+            Ok(())
         }
         fn loaded(&mut self, _: u32, _: RecordSeq) {}
         fn load(&mut self, _: u32, _: &[u8], _: &[u8]) -> Result<(), StoreError> {
@@ -223,7 +224,7 @@ mod tests {
         let mut roles: Vec<Diary> = (0..3).map(|_| Diary::default()).collect();
         let mut lanes = Vec::new();
         for (role, ahead) in roles.iter_mut().zip(&aheads) {
-            role.attach(ahead.clone());
+            role.attach(ahead.clone()).expect("nothing is refused");
             let mut lines = lines(&records);
             lines.insert(2_000, (9_999, Given::Durable(NodeId::data(0), RecordSeq(77))));
             lanes.push(Lane { role, lines, ahead: Some(ahead) });

@@ -218,6 +218,8 @@ impl ServerBuilder {
             watcher.done(1);
             blocks.read_block(file, offset, block)
         });
+        // A power loss may have taken files of which the tail of the journal keeps places. From now on a checkpoint names their blocks.
+        blocks.make_files(started.files)?;
         let cut = report.tail_cut.as_ref().map(|cut| format!("{}:{}: {}", cut.file.shown(), cut.offset, cut.why));
         let mut replayed = Replayed::default();
         shards.iter().for_each(|shard| replayed += shard.replayed());

@@ -1,6 +1,7 @@
 //! The roles of a DIR while nobody serves them: made fresh, then given the checkpoint and the journal. What starts a
 //! file system (`server`) and what only looks at one (`inspect`) do this alike.
 
+use crate::blocks::FILES_MAX;
 use crate::checkpoint::{self, CheckpointError, Loaded, OnDamage, OnError, Store};
 use crate::dir::DirError;
 use crate::journal::{Given, Replay};
@@ -90,9 +91,9 @@ impl State {
         onpath_meta::next_birth(&self.shards)
     }
 
-    /// The same for a look at what may be damaged.
-    pub(crate) fn damaged(superblock: &Superblock, term: Term, files: u32, watcher: Arc<dyn Watcher>) -> State {
-        State::fresh(superblock, Shape::of(superblock), term.min(Term::MAX), files, Serving::default(), watcher)
+    /// The same for a look at what may be damaged. Of a data file that is missing the check of files tells, by each block that was there.
+    pub(crate) fn damaged(superblock: &Superblock, term: Term, watcher: Arc<dyn Watcher>) -> State {
+        State::fresh(superblock, Shape::of(superblock), term.min(Term::MAX), FILES_MAX, Serving::default(), watcher)
     }
 
     /// Attaches the checkpoint in `dir` after a look at all of it; `on_error` as for [`checkpoint::look`].

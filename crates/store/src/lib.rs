@@ -43,6 +43,16 @@ pub enum StoreError {
         /// Why.
         source: onpath_wire::WireError,
     },
+    /// The map of blocks in use names one that is in no data file.
+    #[error(
+        "block {block} is in use, but the data files have {room} blocks: one of them is missing, or this is damaged; restore the directory from a backup, with all files in its data directories"
+    )]
+    NoBlock {
+        /// The last one that is named so.
+        block: u64,
+        /// Blocks of all data files.
+        room: u64,
+    },
     /// A record contradicts the state that it is applied to.
     #[error("record contradicts the state: {0}")]
     Contradiction(String),

@@ -53,8 +53,8 @@ pub trait Recoverable {
         while self.settle_some(range, kept) {}
     }
     /// From now on this is what the store has of the role's objects that may be read one by one. Called before replay, and after
-    /// images are kept but before they are settled.
-    fn attach(&mut self, cold: Arc<dyn Cold>);
+    /// images are kept but before they are settled. What is read of it at once, before any replay, may be refused.
+    fn attach(&mut self, cold: Arc<dyn Cold>) -> Result<(), StoreError>;
     /// Says how much of a range's past the store reflects; before any replay, and before the range's objects.
     fn loaded(&mut self, range: u32, upto: RecordSeq);
     /// Takes one of the `rest` of a range's image; before any replay.

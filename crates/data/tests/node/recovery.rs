@@ -182,6 +182,20 @@ fn records_without_their_bytes_fall_back_to_what_was_there() {
 }
 
 #[test]
+fn places_that_are_kept_in_a_lost_data_file_ask_for_that_file() {
+    let mut w = World::default();
+    w.write(data(3, 1), 0, 0, &[1; BLOCK]);
+    w.flush();
+    for file in 4..7 {
+        w.allocate(data(file, 1), 0, 0, u64::from(FILE_BLOCKS / 3) * BLOCK as u64, Allocation::Reserve);
+        w.allocate(data(file, 1), 0, 1 << 20, BLOCK as u64, Allocation::Reserve);
+    }
+    let (blocks, records, durable) = (w.disk.durable.clone(), w.journal.len(), w.durable);
+    assert_eq!(w.restart(blocks, records, durable).files, 2);
+    assert!(w.faults().is_empty());
+}
+
+#[test]
 fn a_damaged_block_never_falls_back_to_a_place_that_is_in_use() {
     let mut w = World::default();
     let (file, other) = (data(3, 1), data(4, 1));

@@ -396,7 +396,7 @@ impl World {
         self.journal.truncate(records);
         self.disk.now = blocks;
         self.node = DataNode::new(config(self.term, self.disk.files()));
-        self.node.attach(self.kept.objects.clone());
+        self.node.attach(self.kept.objects.clone()).expect("own pages load");
         for (range, (upto, rest)) in (0..).zip(&self.kept.ranges) {
             self.node.loaded(range, *upto);
             rest.iter().for_each(|(key, value)| self.node.load(range, key, value).expect("own images load"));
@@ -479,7 +479,7 @@ impl World {
             }
             let ranges = images.into_iter().map(|image| (image.upto, image.rest)).collect();
             self.kept = Kept { objects: Arc::new(Shelf(objects)), ranges };
-            self.node.attach(self.kept.objects.clone());
+            self.node.attach(self.kept.objects.clone()).expect("nothing is read at once");
         }
         (0..self.node.ranges()).for_each(|range| self.node.settle(range, kept));
     }

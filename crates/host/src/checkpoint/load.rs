@@ -45,7 +45,7 @@ pub fn attach(
 ) -> Result<Loaded, CheckpointError> {
     watcher.begin(Stage::of("loading the checkpoint", "objects"));
     for (address, role) in &mut *roles {
-        role.attach(view(*address)?);
+        role.attach(view(*address)?).map_err(|error| store.refused(error))?;
     }
     match store.head()? {
         Some(_) => from_store(store, roles, Wrong::new(), &mut Err, watcher),
@@ -85,7 +85,7 @@ pub fn look(
     }
     if wrong.is_empty() {
         for (address, role) in &mut *roles {
-            role.attach(view(&store, *address)?);
+            role.attach(view(&store, *address)?).map_err(|error| store.refused(error))?;
         }
     }
     let loaded = from_store(&store, roles, wrong, on_error, watcher)?;

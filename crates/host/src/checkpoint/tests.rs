@@ -75,8 +75,7 @@ impl Sums {
     }
 
     fn add(&mut self, key: u64, value: u64) {
-        let sum = self.get(key) + value;
-        self.sums.insert(key, sum);
+        self.sums.insert(key, self.get(key) + value);
         self.changed.insert(key);
     }
 }
@@ -108,8 +107,9 @@ impl Recoverable for Sums {
         }
         false
     }
-    fn attach(&mut self, cold: Arc<dyn Cold>) {
+    fn attach(&mut self, cold: Arc<dyn Cold>) -> Result<(), StoreError> {
         self.cold = Some(cold);
+        Ok(())
     }
     fn memory(&self) -> u64 {
         self.sums.len() as u64

@@ -45,7 +45,8 @@ impl Node {
 
     /// From now on a role's objects that are not in its memory are as this store has them.
     pub fn attach_store(&self, role: NodeId, cold: Arc<dyn Cold>) {
-        self.with_recoverable(role, |role| role.attach(cold));
+        let attached = self.with_recoverable(role, |role| role.attach(cold));
+        assert!(attached.is_none_or(|attached| attached.is_ok()), "of a later store nothing is read at once");
     }
 
     /// The image of a range of a role that was taken last is `kept`, or will not be.

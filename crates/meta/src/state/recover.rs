@@ -120,12 +120,13 @@ impl Recoverable for Shard {
         self.kernel.with(|core| core.state.settle_some(range, kept))
     }
 
-    fn attach(&mut self, cold: Arc<dyn Cold>) {
+    fn attach(&mut self, cold: Arc<dyn Cold>) -> Result<(), StoreError> {
         self.kernel.with(|core| {
             core.state.inodes.attach(cold.clone());
             core.state.names.attach(cold.clone());
             core.state.listings.attach(cold);
         });
+        Ok(())
     }
 
     fn memory(&self) -> u64 {

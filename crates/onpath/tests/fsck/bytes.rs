@@ -1,5 +1,6 @@
 //! Planted damage of file contents: what the data node has against what the inodes say.
 
+use crate::common::server::run;
 use crate::fsck::craft::{Copy, Original};
 use crate::fsck::stopped;
 use onpath_data::FileSummary;
@@ -13,6 +14,9 @@ use onpath_wire::disk::record::Effect;
 use onpath_wire::ids::{DataId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, Stamp};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+
+/// Blocks of a page of the data node's map.
+const MAP_PAGE_BLOCKS: u32 = 32_768;
 
 /// The data node has written the first block of a file to this place, and everybody knows.
 fn written(copy: &Copy, file: FileSummary, phys: u32) {
@@ -147,6 +151,28 @@ fn a_map_of_blocks() {
         page.map(|(_, value)| change(value)).is_some()
     });
     copy.expect_fault("F59", &[]);
+}
+
+/// A page far behind all data files: a check says so, and a start refuses it without memory for all blocks before it.
+#[test]
+fn a_map_of_blocks_that_no_data_file_has() {
+    let Some((site, of)) = stopped("a page of blocks of no data file") else { return };
+    let copy = of.copy();
+    copy.rewrite_objects(|role, pairs| {
+        let is_page = |key: &[u8]| role.class() == Some(NodeClass::Data) && key[0] == 2;
+        let Some((mut key, value)) = pairs.iter().find(|(key, _)| is_page(key)).cloned() else { return false };
+        key[1..].copy_from_slice(&(u32::MAX / MAP_PAGE_BLOCKS).to_be_bytes());
+        pairs.push((key, value));
+        true
+    });
+    copy.expect_fault("F59", &[]);
+    let output = run(["dev".as_ref(), copy.path().as_os_str(), site.mountpoint(1).as_os_str()]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code().is_some_and(|code| code != 0 && code < 124), "{:?}: {error}", output.status);
+    for words in ["checkpoint", "objects.redb", "in use", "restore the directory from a backup"] {
+        assert!(error.contains(words), "does not say {words:?}: {error}");
+    }
+    assert!(!error.contains("panicked"), "{error}");
 }
 
 #[test]

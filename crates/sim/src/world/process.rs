@@ -102,7 +102,7 @@ impl Process {
             let mut role = self.configs[index].create(term, self.files.count);
             let (kept, records) = self.disk.of(index as u16);
             let ahead = Arc::new(Ahead::new(kept.objects.clone()));
-            role.recoverable().attach(ahead.clone());
+            role.recoverable().attach(ahead.clone()).map_err(|e| format!("checkpoint: {e}"))?;
             for (range, (upto, rest)) in (0..).zip(&kept.ranges) {
                 role.recoverable().loaded(range, *upto);
                 for (key, value) in rest {
