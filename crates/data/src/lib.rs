@@ -21,6 +21,7 @@ mod ops;
 mod range;
 mod recover;
 mod reserved;
+mod sound;
 mod space;
 mod state;
 mod touched;

@@ -5,6 +5,7 @@
 
 use crate::content::{CHUNK_BLOCKS, Content, KEEP_ALL};
 use crate::index::{File, Range};
+use crate::sound;
 use crate::touched::Part;
 use onpath_store::cold::{id_bytes, id_of};
 use onpath_store::{Changes, Pair};
@@ -187,6 +188,7 @@ fn load_part(range: &mut Range, data: DataId, part: u8, value: &[u8]) -> Result<
 fn load_file(range: &mut Range, data: DataId, image: FileImage) -> Result<(), WireError> {
     let mut file = File::new(data, image.cut);
     if let Some(SingleBlock { block, at }) = image.single {
+        sound::mapping(at, 1)?;
         file.content.set(block, Some(at));
         file.blocks = 1;
     }
@@ -200,23 +202,32 @@ fn load_file(range: &mut Range, data: DataId, image: FileImage) -> Result<(), Wi
     }
 }
 
+fn add_blocks(file: &mut File, more: u32) -> Result<(), WireError> {
+    file.blocks = file.blocks.checked_add(more).ok_or(WireError::Bad("count of blocks"))?;
+    Ok(())
+}
+
 fn load_chunk(file: &mut File, image: ChunkImage) -> Result<(), WireError> {
+    sound::extents(&image.extents)?;
     // Also of one block: what the store has as a chunk is written and removed as one.
     file.content.many();
     for Extent { start, phys, crcs } in &image.extents {
         for (i, &crc) in (0u32..).zip(crcs) {
             file.content.set(start + i, Some(Mapping { phys: phys + i, crc, keep: KEEP_ALL }));
-            file.blocks += 1;
+            add_blocks(file, 1)?;
         }
     }
     for Mask { block, keep } in image.masks {
         let at = file.content.get(block).ok_or(WireError::Bad("mask of a hole"))?;
-        file.content.set(block, Some(Mapping { keep, ..at }));
+        let at = Mapping { keep, ..at };
+        sound::mapping(at, 1)?;
+        file.content.set(block, Some(at));
     }
     Ok(())
 }
 
 fn load_reserved(file: &mut File, image: &ReservedImage) -> Result<(), WireError> {
+    sound::reserved(&image.runs)?;
     for &run in &image.runs {
         let last = run.len.checked_sub(1).and_then(|more| run.start.checked_add(more));
         let gap = last.and_then(|last| file.content.gaps(run.start, last).next());
@@ -224,7 +235,7 @@ fn load_reserved(file: &mut File, image: &ReservedImage) -> Result<(), WireError
             return Err(WireError::Bad("reservation of a block that is there"));
         }
         file.content.reserve(run);
-        file.blocks += run.len;
+        add_blocks(file, run.len)?;
     }
     Ok(())
 }

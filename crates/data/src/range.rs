@@ -107,18 +107,26 @@ impl File {
     }
 
     /// New blocks are current; those that they replace are free, but for places that they were kept for.
-    fn put(&mut self, extents: &[Extent], places: &mut Places<'_>) {
+    fn put(&mut self, data: DataId, extents: &[Extent], places: &mut Places<'_>) -> Result<(), StoreError> {
         for Extent { start, phys, crcs } in extents {
             for (i, &crc) in (0u32..).zip(crcs) {
                 let to = Mapping { phys: phys + i, crc, keep: KEEP_ALL };
                 match self.content.set(start + i, Some(to)) {
                     Some(old) if old == to.phys => continue,
                     Some(old) => places.free(old, 1),
-                    None => self.blocks += 1,
+                    None => self.add_blocks(data, 1)?,
                 }
                 places.take(to.phys, 1);
             }
         }
+        Ok(())
+    }
+
+    /// It has more blocks, of which 2^32 are one too many.
+    fn add_blocks(&mut self, data: DataId, more: u32) -> Result<(), StoreError> {
+        let blocks = self.blocks.checked_add(more).ok_or_else(|| contradiction("counted", data, self.cut))?;
+        self.blocks = blocks;
+        Ok(())
     }
 
     /// Bytes were written up to `end`; `last`: the last block before that.
@@ -316,7 +324,7 @@ impl Range {
         if file.content.has_reserved() {
             touched.add((merge.data, Part::Reserved));
         }
-        file.put(extents, places);
+        file.put(merge.data, extents, places)?;
         file.tail = Tail(0);
         for &run in reserved {
             let last = run.len.checked_sub(1).and_then(|more| run.start.checked_add(more));
@@ -326,7 +334,7 @@ impl Range {
             }
             touched.add((merge.data, Part::Reserved));
             file.content.reserve(run);
-            file.blocks += run.len;
+            file.add_blocks(merge.data, run.len)?;
             places.take(run.phys, run.len);
         }
         touch_put(touched, merge.data, &file.content, before, extents);

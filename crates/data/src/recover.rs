@@ -11,6 +11,7 @@ use crate::index::{Index, RANGES, range_of};
 use crate::node::DataNode;
 use crate::objects;
 use crate::ops::Job;
+use crate::sound;
 use crate::space::{Run, Space};
 use crate::state::{self, State};
 use crate::used::Used;
@@ -415,6 +416,7 @@ impl Recoverable for DataNode {
     fn replay(&mut self, seq: RecordSeq, record: &[u8]) -> Result<(), StoreError> {
         let undecodable = |source| StoreError::Undecodable { what: "record of a data node", source };
         let record = DataRecord::from_stored(record).map_err(undecodable)?;
+        sound::record(&record).map_err(undecodable)?;
         note_undone(&mut self.recount, seq, &record);
         let suspects = self.suspects.as_mut();
         self.kernel.with(|core| {

@@ -4,6 +4,7 @@ mod bytes;
 mod concurrent;
 mod counts;
 mod cuts;
+mod hostile;
 mod model;
 mod ranges;
 mod recovery;
