@@ -81,6 +81,61 @@ fn the_debian_package_installs_and_runs() {
     assert!(!root.join("usr/bin/onpath").exists() && !root.join("etc/default/onpath").exists());
 }
 
+/// Runs a script as root of a system like this one, on which the package never was; what it does there is gone afterwards.
+fn on_a_new_system(site: &Site, package: &Path, script: &str) -> String {
+    const MOUNT: &str = r#"
+        mount -t tmpfs none "$1"
+        mkdir "$1/upper" "$1/work" "$1/root"
+        mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
+        cp "$2" "$1/root/onpath.deb"
+        exec chroot "$1/root" sh -euc "$3""#;
+    const NEVER: &str = r#"
+        dpkg --purge onpath >&2
+        rm -rf /etc/onpath /var/lib/onpath /etc/systemd/system/onpath-serve.service.d
+        sed -i '/^onpath:/d' /etc/passwd /etc/group /etc/shadow /etc/gshadow
+        install() { dpkg --force-depends --install /onpath.deb >&2; }
+        own=/etc/systemd/system/onpath-serve.service.d/user.conf"#;
+    let place = site.root().join("system");
+    fs::create_dir_all(&place).expect("mkdir");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-euc", MOUNT, "sh"]).arg(&place).arg(package);
+    let output = command.arg(format!("{NEVER}\n{script}")).output().expect("unshare runs");
+    assert!(output.status.success(), "{script}: {}", said(&output));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The unit of a host gets a user of its own where nothing was before, and only there: what root has served root goes on serving.
+#[test]
+fn a_new_installation_gets_a_user_of_its_own() {
+    const TEST: &str = "a_new_installation_gets_a_user_of_its_own";
+    let Some(site) = Site::new(TEST) else { return };
+    let Some(package) = package(TEST, &site.root().join("out")) else { return };
+    for program in ["systemd-sysusers", "unshare"] {
+        if tool(program).is_none() {
+            return skipped(TEST, &format!("{program} is missing"));
+        }
+    }
+    if !fs::read_to_string("/proc/filesystems").expect("a list").contains("overlay") {
+        return skipped(TEST, "this kernel has no overlay file systems");
+    }
+    let on_new = |script: &str| on_a_new_system(&site, &package, script);
+
+    let new = "install; stat -c '%a %U' $own; grep User= $own; stat -c '%a' ${own%/*}; getent passwd onpath";
+    let found = on_new(new);
+    let lines: Vec<&str> = found.lines().collect();
+    assert_eq!(lines[..3], ["644 root", "User=onpath", "755"], "{found}");
+    assert!(lines[3].starts_with("onpath:") && lines[3].ends_with(":/var/lib/onpath:/usr/sbin/nologin"), "{found}");
+    on_new("install; cmp $own /usr/share/onpath/systemd/onpath-serve-user.conf");
+
+    // Whoever has removed the file, to serve as root, is not given it again by an upgrade.
+    on_new("install; rm $own; install; test ! -e $own");
+    on_new("install; dpkg --purge onpath >&2; test ! -e ${own%/*}");
+
+    for before in ["mkdir /etc/onpath; touch /etc/onpath/cluster.toml", "mkdir /var/lib/onpath"] {
+        on_new(&format!("{before}; install; test ! -e $own; ! getent passwd onpath"));
+    }
+}
+
 /// The first commands of the README, with what the package brings, on a system that has neither /srv nor /mnt yet.
 #[test]
 fn the_start_of_the_readme_works() {
