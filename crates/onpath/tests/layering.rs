@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The layer of every crate. A crate uses only crates of lower layers; siblings never use each other.
-const LAYERS: [(&str, u8); 17] = [
+const LAYERS: [(&str, u8); 18] = [
     ("onpath-testing", 0),
+    ("onpath-index", 0),
     ("onpath-wire", 0),
     ("onpath-dataplane", 1),
     ("onpath-kernel", 1),
@@ -29,7 +30,8 @@ const LAYERS: [(&str, u8); 17] = [
 ];
 
 /// Crates whose code is the same in the simulator: no clock, file, socket, thread or chance.
-const PURE: [&str; 9] = [
+const PURE: [&str; 10] = [
+    "crates/index",
     "crates/wire",
     "crates/kernel",
     "crates/store",

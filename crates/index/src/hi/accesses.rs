@@ -1,0 +1,109 @@
+//! Access parts, each held once: most directories have one of few.
+
+use super::record::ACCESSES_MAX;
+use crate::hash::Secret;
+use crate::types::{Access, IndexError};
+use alloc::vec::Vec;
+use hashbrown::HashTable;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    access: Access,
+    /// Directories that have it; 0: it is free, and `access.uid` is the next free one.
+    count: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Accesses {
+    all: Vec<Counted>,
+    numbers: HashTable<u32>,
+    free: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
+fn hash(secret: &Secret, access: &Access) -> u64 {
+    let Access { mode, uid, gid, acl } = *access;
+    // One is a number below 2^45, the other below 2^32: no access part is hashed as another is but by chance.
+    let first = secret.of_number(u64::from(uid) << 13 | u64::from(mode & 0o7777) << 1 | u64::from(acl));
+    secret.of_number(first >> 1 ^ u64::from(gid))
+}
+
+impl Accesses {
+    pub(super) fn new() -> Accesses {
+        Accesses { all: Vec::new(), numbers: HashTable::new(), free: NONE }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, number: u32) -> Access {
+        self.all[number as usize].access
+    }
+
+    /// The number of an access part, which one directory more has.
+    pub(super) fn take(&mut self, secret: &Secret, access: Access) -> Result<u32, IndexError> {
+        let hash_of = hash(secret, &access);
+        if let Some(&number) = self.numbers.find(hash_of, |&number| self.all[number as usize].access == access) {
+            self.all[number as usize].count += 1;
+            return Ok(number);
+        }
+        let new = Counted { access, count: 1 };
+        let number = if self.free != NONE {
+            let number = self.free;
+            self.free = core::mem::replace(&mut self.all[number as usize], new).access.uid;
+            number
+        } else if self.all.len() < ACCESSES_MAX {
+            self.all.push(new);
+            (self.all.len() - 1) as u32
+        } else {
+            return Err(IndexError::Full);
+        };
+        let all = &self.all;
+        self.numbers.insert_unique(hash_of, number, |&number| hash(secret, &all[number as usize].access));
+        Ok(number)
+    }
+
+    /// One directory less has it.
+    pub(super) fn give_back(&mut self, secret: &Secret, number: u32) {
+        let counted = &mut self.all[number as usize];
+        counted.count -= 1;
+        if counted.count > 0 {
+            return;
+        }
+        let hash_of = hash(secret, &counted.access);
+        if let Ok(entry) = self.numbers.find_entry(hash_of, |&other| other == number) {
+            entry.remove();
+        }
+        // A mode that no access part has: it equals none that is looked for.
+        self.all[number as usize].access = Access { mode: u16::MAX, uid: self.free, ..Access::default() };
+        self.free = number;
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.all.capacity() * size_of::<Counted>() + self.numbers.allocation_size()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_shared_and_used_again() {
+        let (secret, mut all) = (Secret::new([3; 16]), Accesses::new());
+        let of = |uid| Access { mode: 0o755, uid, gid: 5, acl: uid % 2 == 0 };
+        let first: Vec<u32> = (0..1_000).map(|uid| all.take(&secret, of(uid)).unwrap()).collect();
+        let again: Vec<u32> = (0..1_000).map(|uid| all.take(&secret, of(uid)).unwrap()).collect();
+        assert_eq!(first, again);
+        for &number in first.iter().chain(&again[..500]) {
+            all.give_back(&secret, number);
+        }
+        for uid in 500..1_000 {
+            assert_eq!(all.take(&secret, of(uid)).unwrap(), first[uid as usize]);
+        }
+        for uid in 2_000..2_500 {
+            assert!(all.take(&secret, of(uid)).unwrap() < 1_000, "a number that was free");
+        }
+        assert_eq!(all.take(&secret, of(7)).unwrap(), 1_000);
+        assert_eq!(all.get(1_000), of(7));
+    }
+}

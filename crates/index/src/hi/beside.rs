@@ -1,0 +1,62 @@
+//! Children of directories that are not held, and of those that have very many: how many there are, by the id of the parent.
+
+use super::CHANGE_PAGES;
+use super::pages::{Pages, Slabs};
+use super::table::{Entry, SPLIT_PAGES, Table};
+use crate::hash::Secret;
+use crate::types::DirId;
+
+/// Marks tables of counts: an id and a count each.
+#[derive(Debug)]
+struct Counts;
+
+const COUNT_MASK: u64 = (1 << 48) - 1;
+
+impl Entry<2> for Counts {
+    #[inline]
+    fn fragment(words: &[u64; 2]) -> u16 {
+        (words[1] >> 48) as u16
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Beside {
+    table: Table<Counts, 2>,
+}
+
+fn place(secret: &Secret, parent: DirId) -> u64 {
+    secret.of_number(parent.0) >> 28
+}
+
+impl Beside {
+    pub(super) fn new() -> Beside {
+        Beside { table: Table::new() }
+    }
+
+    pub(super) fn get<S: Slabs>(&self, pages: &Pages<S>, secret: &Secret, parent: DirId) -> u64 {
+        let found = self.table.find(pages, place(secret, parent), |words| words[0] == parent.0);
+        found.map_or(0, |at| self.table.get(pages, at)[1] & COUNT_MASK)
+    }
+
+    /// Sets a count; 0 takes no memory. Counts only say what is given up first, so a new one is not kept if there is no page for it beyond those
+    /// that a change may need.
+    pub(super) fn set<S: Slabs>(&mut self, pages: &mut Pages<S>, secret: &Secret, parent: DirId, count: u64) {
+        let place = place(secret, parent);
+        let found = self.table.find(pages, place, |words| words[0] == parent.0);
+        let second = place << 48 | count & COUNT_MASK;
+        match found {
+            Some(at) if count == 0 => self.table.remove(pages, at),
+            Some(at) => self.table.get_mut(pages, at)[1] = second,
+            None if count == 0 => {}
+            None if pages.ensure(CHANGE_PAGES + SPLIT_PAGES).is_err() || !self.table.has_room(place) => {}
+            None => {
+                let place_of = |_: &Pages<S>, words: &[u64; 2]| self::place(secret, DirId(words[0]));
+                self.table.put(pages, place, &[parent.0, second], place_of);
+            }
+        }
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.table.memory()
+    }
+}

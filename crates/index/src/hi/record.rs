@@ -1,0 +1,198 @@
+//! A directory in 40 bytes.
+//!
+//! | word | bits |
+//! |---|---|
+//! | 0 | id 53, length of a short name 4 (15: a long one), used lately 1 |
+//! | 1 | parent 53, children that are held 11 ([`CROWD`]: they are counted beside) |
+//! | 2 | grant 64 |
+//! | 3 | number of the access part 24, fragment of the place 16, the first 3 bytes of a short name, or the length of a long one |
+//! | 4 | the other 8 bytes of a short name, or where a long one is 32 and 32 bits more of its hash |
+
+use super::table::Entry;
+use crate::types::{DirId, Grant};
+
+/// Bytes of the longest name that a record holds itself.
+pub(super) const SHORT_MAX: usize = 11;
+/// A count of children from which on they are counted beside.
+pub(super) const CROWD: u64 = (1 << 11) - 1;
+/// Access parts that can be told apart.
+pub(super) const ACCESSES_MAX: usize = 1 << 24;
+
+const ID_BITS: u32 = 53;
+const ID_MASK: u64 = (1 << ID_BITS) - 1;
+const LONG: u64 = 15;
+const USED: u64 = 1 << 57;
+const ACCESS_MASK: u64 = (1 << 24) - 1;
+const FRAGMENT_SHIFT: u32 = 24;
+const NAME_SHIFT: u32 = 40;
+
+pub(super) type Words = [u64; 5];
+
+/// Marks tables of records.
+#[derive(Debug)]
+pub(super) struct Records;
+
+impl Entry<5> for Records {
+    #[inline]
+    fn fragment(words: &Words) -> u16 {
+        (words[3] >> FRAGMENT_SHIFT) as u16
+    }
+}
+
+/// A name as a record is compared with: where it lies is not part of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key {
+    pub(super) parent: DirId,
+    /// 36 bits.
+    pub(super) place: u64,
+    kind: u64,
+    third: u64,
+    fourth: u64,
+    fourth_mask: u64,
+}
+
+impl Key {
+    #[inline]
+    pub(super) fn new(parent: DirId, name: &[u8], hash: u64) -> Key {
+        let place = hash >> 28;
+        let third = u64::from(place as u16) << FRAGMENT_SHIFT;
+        if name.len() <= SHORT_MAX {
+            let (first, rest) = short(name);
+            let third = third | first << NAME_SHIFT;
+            Key { parent, place, kind: name.len() as u64, third, fourth: rest, fourth_mask: u64::MAX }
+        } else {
+            let third = third | (name.len() as u64) << NAME_SHIFT;
+            let fourth = hash & u64::from(u32::MAX);
+            Key { parent, place, kind: LONG, third, fourth, fourth_mask: u64::from(u32::MAX) }
+        }
+    }
+
+    /// Whether the record can have this name: surely if the name is short.
+    #[inline]
+    pub(super) fn fits(&self, words: &Words) -> bool {
+        words[1] & ID_MASK == self.parent.0
+            && words[3] & !ACCESS_MASK == self.third
+            && words[4] & self.fourth_mask == self.fourth
+            && words[0] >> ID_BITS & LONG == self.kind
+    }
+
+    #[inline]
+    pub(super) fn is_long(&self) -> bool {
+        self.kind == LONG
+    }
+}
+
+/// The first three and the other eight bytes.
+#[inline]
+fn short(name: &[u8]) -> (u64, u64) {
+    let mut bytes = [0; 16];
+    bytes[..name.len()].copy_from_slice(name);
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    (word(0) & 0xff_ffff, word(0) >> 24 | word(8) << 40)
+}
+
+/// A record of this id and key, without children.
+pub(super) fn new(id: DirId, key: &Key, long_at: u32, grant: Grant, access: u32) -> Words {
+    let at = if key.is_long() { u64::from(long_at) << 32 } else { 0 };
+    [id.0 | key.kind << ID_BITS, key.parent.0, grant.packed(), key.third | u64::from(access), key.fourth | at]
+}
+
+#[inline]
+pub(super) fn id(words: &Words) -> DirId {
+    DirId(words[0] & ID_MASK)
+}
+
+#[inline]
+pub(super) fn parent(words: &Words) -> DirId {
+    DirId(words[1] & ID_MASK)
+}
+
+#[inline]
+pub(super) fn grant(words: &Words) -> Grant {
+    Grant::unpacked(words[2])
+}
+
+#[inline]
+pub(super) fn access(words: &Words) -> u32 {
+    (words[3] & ACCESS_MASK) as u32
+}
+
+pub(super) fn set_access(words: &mut Words, access: u32, grant: Grant) {
+    words[2] = grant.packed();
+    words[3] = words[3] & !ACCESS_MASK | u64::from(access);
+}
+
+/// Children, at most [`CROWD`].
+pub(super) fn children(words: &Words) -> u64 {
+    words[1] >> ID_BITS
+}
+
+pub(super) fn set_children(words: &mut Words, count: u64) {
+    words[1] = words[1] & ID_MASK | count << ID_BITS;
+}
+
+pub(super) fn is_used(words: &Words) -> bool {
+    words[0] & USED != 0
+}
+
+pub(super) fn set_used(words: &mut Words, used: bool) {
+    words[0] = words[0] & !USED | if used { USED } else { 0 };
+}
+
+/// A name as its record has it.
+pub(super) enum Stored {
+    Short([u8; SHORT_MAX + 5], usize),
+    Long { at: u32, len: usize },
+}
+
+pub(super) fn name(words: &Words) -> Stored {
+    let (first, rest) = (words[3] >> NAME_SHIFT, words[4]);
+    match words[0] >> ID_BITS & LONG {
+        LONG => Stored::Long { at: (rest >> 32) as u32, len: first as usize },
+        len => {
+            let mut bytes = [0; SHORT_MAX + 5];
+            bytes[..8].copy_from_slice(&(first | rest << 24).to_le_bytes());
+            bytes[8..].copy_from_slice(&(rest >> 40).to_le_bytes());
+            Stored::Short(bytes, len as usize)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_gives_back_what_it_was_made_of() {
+        let grant = Grant { term: Grant::TERM_MAX, count: Grant::COUNT_MAX };
+        for len in 0..=SHORT_MAX {
+            let bytes = &b"\xff\x01cdefghij\xfe"[..len];
+            let key = Key::new(DirId(5), bytes, 0xfedc_ba98_7654_3210);
+            let mut words = new(DirId::MAX, &key, 7, grant, ACCESSES_MAX as u32 - 1);
+            assert!(key.fits(&words) && !key.is_long());
+            set_children(&mut words, CROWD);
+            set_used(&mut words, true);
+            assert!(key.fits(&words) && is_used(&words) && children(&words) == CROWD);
+            assert_eq!((id(&words), parent(&words), self::grant(&words)), (DirId::MAX, DirId(5), grant));
+            assert_eq!(access(&words), ACCESSES_MAX as u32 - 1);
+            set_access(&mut words, 3, Grant::default());
+            assert_eq!((access(&words), self::grant(&words)), (3, Grant::default()));
+            let Stored::Short(stored, n) = name(&words) else { panic!("a short name") };
+            assert_eq!(&stored[..n], bytes);
+            assert_eq!(u64::from(Records::fragment(&words)), key.place & 0xffff);
+        }
+    }
+
+    #[test]
+    fn another_name_or_parent_does_not_fit() {
+        let words = new(DirId(9), &Key::new(DirId(5), b"name", 1 << 40), 0, Grant::default(), 1);
+        for (parent, name) in [(6, &b"name"[..]), (5, b"nam"), (5, b"name\0"), (5, b"nama")] {
+            assert!(!Key::new(DirId(parent), name, 1 << 40).fits(&words), "{parent} {name:?}");
+        }
+        let long = Key::new(DirId(5), &[b'x'; 12], 1);
+        let words = new(DirId(9), &long, u32::MAX, Grant::default(), 1);
+        assert!(long.fits(&words) && !Key::new(DirId(5), &[b'x'; 13], 1).fits(&words));
+        assert!(!Key::new(DirId(5), &[b'x'; 12], 2).fits(&words));
+        assert!(matches!(name(&words), Stored::Long { at: u32::MAX, len: 12 }));
+    }
+}
