@@ -33,7 +33,7 @@ mod walk;
 
 pub use api::{Bound, Index, Memory};
 pub use hash::Secret;
-pub use hi::{Heap, Hi, PAGE_BYTES, Page, Slabs};
+pub use hi::{Heap, Hi, IdMap, PAGE_BYTES, Page, Slabs};
 pub use path::{Component, Components};
 pub use types::{Access, DirId, Directory, Grant, IndexError, NAME_BYTES_MAX, NameBuf, Part};
 pub use walk::{Ask, Check, Class, End, LANES, Search, Walk};

@@ -35,13 +35,29 @@ impl<'p> Iterator for Components<'p> {
             }
             let at = self.at;
             let rest = &self.path[at..];
-            let len = rest.iter().position(|&b| b == b'/').unwrap_or(rest.len());
+            let len = slash(rest);
             self.at = at + len;
             if rest[..len] != *b"." {
                 return Some(Component { name: &rest[..len], at });
             }
         }
     }
+}
+
+/// How many bytes come before the first slash: eight are looked at together.
+#[inline]
+fn slash(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    for (number, chunk) in chunks.iter().enumerate() {
+        // The lowest byte that is zero has its highest bit set here; higher ones may have it for nothing.
+        let other = u64::from_le_bytes(*chunk) ^ (ONES * u64::from(b'/'));
+        let zeros = other.wrapping_sub(ONES) & !other & (ONES << 7);
+        if zeros != 0 {
+            return 8 * number + zeros.trailing_zeros() as usize / 8;
+        }
+    }
+    8 * chunks.len() + rest.iter().position(|&b| b == b'/').unwrap_or(rest.len())
 }
 
 #[cfg(test)]
@@ -60,5 +76,19 @@ mod tests {
         assert_eq!(of(b"./."), []);
         assert_eq!(of(b"/a//b/"), [(&b"a"[..], 1), (b"b", 4)]);
         assert_eq!(of(b"a/./../.x"), [(&b"a"[..], 0), (b"..", 4), (b".x", 7)]);
+    }
+
+    #[test]
+    fn the_first_slash_is_found_wherever_it_is() {
+        for len in 0..40 {
+            for fill in [b'.', b'0', 0xaf, 0xff, 0x2f ^ 1] {
+                let mut bytes = alloc::vec![fill; len];
+                assert_eq!(slash(&bytes), len);
+                for at in (0..len).rev() {
+                    bytes[at] = b'/';
+                    assert_eq!(slash(&bytes), at);
+                }
+            }
+        }
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct Accesses {
     all: Vec<Counted>,
     numbers: HashTable<u32>,
     free: u32,
+    /// What was taken last: most are as the one before.
+    last: u32,
 }
 
 const NONE: u32 = u32::MAX;
@@ -31,7 +33,7 @@ fn hash(secret: &Secret, access: &Access) -> u64 {
 
 impl Accesses {
     pub(super) fn new() -> Accesses {
-        Accesses { all: Vec::new(), numbers: HashTable::new(), free: NONE }
+        Accesses { all: Vec::new(), numbers: HashTable::new(), free: NONE, last: 0 }
     }
 
     #[inline]
@@ -41,9 +43,14 @@ impl Accesses {
 
     /// The number of an access part, which one directory more has.
     pub(super) fn take(&mut self, secret: &Secret, access: Access) -> Result<u32, IndexError> {
+        if let Some(last) = self.all.get_mut(self.last as usize).filter(|last| last.access == access) {
+            last.count += 1;
+            return Ok(self.last);
+        }
         let hash_of = hash(secret, &access);
         if let Some(&number) = self.numbers.find(hash_of, |&number| self.all[number as usize].access == access) {
             self.all[number as usize].count += 1;
+            self.last = number;
             return Ok(number);
         }
         let new = Counted { access, count: 1 };
@@ -57,6 +64,7 @@ impl Accesses {
         } else {
             return Err(IndexError::Full);
         };
+        self.last = number;
         let all = &self.all;
         self.numbers.insert_unique(hash_of, number, |&number| hash(secret, &all[number as usize].access));
         Ok(number)

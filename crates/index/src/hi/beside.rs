@@ -13,15 +13,38 @@ struct Counts;
 const COUNT_MASK: u64 = (1 << 48) - 1;
 
 impl Entry<2> for Counts {
+    const STRIDE: usize = 8;
+    const GROUP: usize = 4;
+
     #[inline]
-    fn fragment(words: &[u64; 2]) -> u16 {
-        (words[1] >> 48) as u16
+    fn fragment(group: &[u64], at: usize) -> Option<u16> {
+        let [id, count] = *Self::words(group, at);
+        (id != 0).then_some((count >> 48) as u16)
+    }
+
+    #[inline]
+    fn words(group: &[u64], at: usize) -> &[u64; 2] {
+        &group.as_chunks().0[at]
+    }
+
+    #[inline]
+    fn words_mut(group: &mut [u64], at: usize) -> &mut [u64; 2] {
+        &mut group.as_chunks_mut().0[at]
+    }
+
+    fn put(group: &mut [u64], at: usize, _: u16, words: &[u64; 2]) {
+        *Self::words_mut(group, at) = *words;
+    }
+
+    fn free(group: &mut [u64], at: usize) {
+        *Self::words_mut(group, at) = [0; 2];
     }
 }
 
 #[derive(Debug)]
 pub(super) struct Beside {
     table: Table<Counts, 2>,
+    len: usize,
 }
 
 fn place(secret: &Secret, parent: DirId) -> u64 {
@@ -30,10 +53,13 @@ fn place(secret: &Secret, parent: DirId) -> u64 {
 
 impl Beside {
     pub(super) fn new() -> Beside {
-        Beside { table: Table::new() }
+        Beside { table: Table::new(), len: 0 }
     }
 
     pub(super) fn get<S: Slabs>(&self, pages: &Pages<S>, secret: &Secret, parent: DirId) -> u64 {
+        if self.len == 0 {
+            return 0;
+        }
         let found = self.table.find(pages, place(secret, parent), |words| words[0] == parent.0);
         found.map_or(0, |at| self.table.get(pages, at)[1] & COUNT_MASK)
     }
@@ -45,13 +71,17 @@ impl Beside {
         let found = self.table.find(pages, place, |words| words[0] == parent.0);
         let second = place << 48 | count & COUNT_MASK;
         match found {
-            Some(at) if count == 0 => self.table.remove(pages, at),
+            Some(at) if count == 0 => {
+                self.table.remove(pages, at);
+                self.len -= 1;
+            }
             Some(at) => self.table.get_mut(pages, at)[1] = second,
             None if count == 0 => {}
             None if pages.ensure(CHANGE_PAGES + SPLIT_PAGES).is_err() || !self.table.has_room(place) => {}
             None => {
                 let place_of = |_: &Pages<S>, words: &[u64; 2]| self::place(secret, DirId(words[0]));
                 self.table.put(pages, place, &[parent.0, second], place_of);
+                self.len += 1;
             }
         }
     }

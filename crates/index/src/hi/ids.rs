@@ -17,10 +17,30 @@ const FRAGMENT_BITS: u32 = 11;
 
 impl Entry<1> for Places {
     const DEPTH: u32 = 16;
+    const STRIDE: usize = 8;
+    const GROUP: usize = 8;
 
     #[inline]
-    fn fragment(words: &[u64; 1]) -> u16 {
-        place(tag(words[0])) as u16
+    fn fragment(group: &[u64], at: usize) -> Option<u16> {
+        (group[at] != 0).then_some(place(tag(group[at])) as u16)
+    }
+
+    #[inline]
+    fn words(group: &[u64], at: usize) -> &[u64; 1] {
+        &group.as_chunks().0[at]
+    }
+
+    #[inline]
+    fn words_mut(group: &mut [u64], at: usize) -> &mut [u64; 1] {
+        &mut group.as_chunks_mut().0[at]
+    }
+
+    fn put(group: &mut [u64], at: usize, _: u16, words: &[u64; 1]) {
+        group[at] = words[0];
+    }
+
+    fn free(group: &mut [u64], at: usize) {
+        group[at] = 0;
     }
 }
 
@@ -35,6 +55,11 @@ fn tag(word: u64) -> u64 {
 fn place(tag: u64) -> u64 {
     let fragment = tag & ((1 << FRAGMENT_BITS) - 1);
     (tag >> FRAGMENT_BITS) << 20 | fragment << (16 - FRAGMENT_BITS)
+}
+
+/// An entry.
+fn word(tag: u64, record: u64) -> u64 {
+    tag << (RECORD_BITS + 1) | 1 << RECORD_BITS | record
 }
 
 #[derive(Debug)]
@@ -69,8 +94,12 @@ impl Ids {
     }
 
     pub(super) fn put<S: Slabs>(&mut self, pages: &mut Pages<S>, tag: u64, record: u64) {
-        let word = tag << (RECORD_BITS + 1) | 1 << RECORD_BITS | record;
-        self.table.put(pages, place(tag), &[word], |_, words| place(self::tag(words[0])));
+        self.table.put(pages, place(tag), &[word(tag, record)], |_, words| place(self::tag(words[0])));
+    }
+
+    /// Writes another place to an entry of this tag.
+    pub(super) fn set<S: Slabs>(&mut self, pages: &mut Pages<S>, at: Slot, tag: u64, record: u64) {
+        *self.table.get_mut(pages, at) = [word(tag, record)];
     }
 
     pub(super) fn remove<S: Slabs>(&mut self, pages: &mut Pages<S>, at: Slot) {

@@ -2,21 +2,23 @@
 //!
 //! | part | what | bytes a directory |
 //! |---|---|---|
-//! | `table`, `record` | records, keyed by (parent, name) | 40 / 0.78 |
-//! | `ids` | where the record of an id is | 8 / 0.78 |
-//! | `names` | names of more than 11 bytes | their length, up to the next 8 |
+//! | `table`, `record` | records, keyed by (parent, name), three in 128 bytes | 42.7 / 0.8 |
+//! | `ids` | where the record of an id is | 8 / 0.8 |
+//! | `names` | names of more than 13 bytes | their length, up to the next 8 |
 //! | `accesses` | access parts, each once | – |
 //! | `beside` | children of directories that are not held, or have 2047 and more | – |
 
 mod accesses;
 mod beside;
 mod ids;
+mod map;
 mod names;
 mod pages;
 mod record;
 mod table;
 mod walk;
 
+pub use map::IdMap;
 pub use pages::{Heap, PAGE_BYTES, Page, Slabs};
 
 use crate::api::{Bound, Index, Memory};

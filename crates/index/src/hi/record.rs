@@ -1,18 +1,20 @@
-//! A directory in 40 bytes.
+//! A directory in 40 bytes, of which three and the fragments of their places are a group of two cache lines.
 //!
 //! | word | bits |
 //! |---|---|
 //! | 0 | id 53, length of a short name 4 (15: a long one), used lately 1 |
 //! | 1 | parent 53, children that are held 11 ([`CROWD`]: they are counted beside) |
 //! | 2 | grant 64 |
-//! | 3 | number of the access part 24, fragment of the place 16, the first 3 bytes of a short name, or the length of a long one |
-//! | 4 | the other 8 bytes of a short name, or where a long one is 32 and 32 bits more of its hash |
+//! | 3 | number of the access part 24, bytes 9 to 13 of a short name, or the length of a long one |
+//! | 4 | the first 8 bytes of a short name, or where a long one is 32 and 32 bits more of its hash |
+//!
+//! The first word of a group has 17 bits for each: its fragment, and that it is there.
 
 use super::table::Entry;
 use crate::types::{DirId, Grant};
 
 /// Bytes of the longest name that a record holds itself.
-pub(super) const SHORT_MAX: usize = 11;
+pub(super) const SHORT_MAX: usize = 13;
 /// A count of children from which on they are counted beside.
 pub(super) const CROWD: u64 = (1 << 11) - 1;
 /// Access parts that can be told apart.
@@ -23,8 +25,10 @@ const ID_MASK: u64 = (1 << ID_BITS) - 1;
 const LONG: u64 = 15;
 const USED: u64 = 1 << 57;
 const ACCESS_MASK: u64 = (1 << 24) - 1;
-const FRAGMENT_SHIFT: u32 = 24;
-const NAME_SHIFT: u32 = 40;
+const NAME_SHIFT: u32 = 24;
+/// Bits of a fragment in the first word of a group.
+const TAG_BITS: usize = 17;
+const THERE: u64 = 1 << 16;
 
 pub(super) type Words = [u64; 5];
 
@@ -33,9 +37,33 @@ pub(super) type Words = [u64; 5];
 pub(super) struct Records;
 
 impl Entry<5> for Records {
+    const STRIDE: usize = 16;
+    const GROUP: usize = 3;
+
     #[inline]
-    fn fragment(words: &Words) -> u16 {
-        (words[3] >> FRAGMENT_SHIFT) as u16
+    fn fragment(group: &[u64], at: usize) -> Option<u16> {
+        let tag = group[0] >> (TAG_BITS * at);
+        (tag & THERE != 0).then_some(tag as u16)
+    }
+
+    #[inline]
+    fn words(group: &[u64], at: usize) -> &Words {
+        &group[1..].as_chunks().0[at]
+    }
+
+    #[inline]
+    fn words_mut(group: &mut [u64], at: usize) -> &mut Words {
+        &mut group[1..].as_chunks_mut().0[at]
+    }
+
+    fn put(group: &mut [u64], at: usize, fragment: u16, words: &Words) {
+        Self::free(group, at);
+        group[0] |= (u64::from(fragment) | THERE) << (TAG_BITS * at);
+        *Self::words_mut(group, at) = *words;
+    }
+
+    fn free(group: &mut [u64], at: usize) {
+        group[0] &= !(((1 << TAG_BITS) - 1) << (TAG_BITS * at));
     }
 }
 
@@ -55,13 +83,12 @@ impl Key {
     #[inline]
     pub(super) fn new(parent: DirId, name: &[u8], hash: u64) -> Key {
         let place = hash >> 28;
-        let third = u64::from(place as u16) << FRAGMENT_SHIFT;
         if name.len() <= SHORT_MAX {
             let (first, rest) = short(name);
-            let third = third | first << NAME_SHIFT;
+            let third = first << NAME_SHIFT;
             Key { parent, place, kind: name.len() as u64, third, fourth: rest, fourth_mask: u64::MAX }
         } else {
-            let third = third | (name.len() as u64) << NAME_SHIFT;
+            let third = (name.len() as u64) << NAME_SHIFT;
             let fourth = hash & u64::from(u32::MAX);
             Key { parent, place, kind: LONG, third, fourth, fourth_mask: u64::from(u32::MAX) }
         }
@@ -82,13 +109,28 @@ impl Key {
     }
 }
 
-/// The first three and the other eight bytes.
+/// The first eight and the other five bytes, the latter first.
 #[inline]
 fn short(name: &[u8]) -> (u64, u64) {
-    let mut bytes = [0; 16];
-    bytes[..name.len()].copy_from_slice(name);
-    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-    (word(0) & 0xff_ffff, word(0) >> 24 | word(8) << 40)
+    match name.first_chunk() {
+        Some(first) => (padded(&name[8..]), u64::from_le_bytes(*first)),
+        None => (0, padded(name)),
+    }
+}
+
+/// A number of less than eight bytes, by two that overlap.
+#[inline]
+fn padded(bytes: &[u8]) -> u64 {
+    let len = bytes.len();
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let (first, last) = (u64::from(u32::from_le_bytes(*first)), u64::from(u32::from_le_bytes(*last)));
+        return first | last << (8 * (len - 4));
+    }
+    let mut word = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        word |= u64::from(byte) << (8 * at);
+    }
+    word
 }
 
 /// A record of this id and key, without children.
@@ -141,18 +183,18 @@ pub(super) fn set_used(words: &mut Words, used: bool) {
 
 /// A name as its record has it.
 pub(super) enum Stored {
-    Short([u8; SHORT_MAX + 5], usize),
+    Short([u8; 16], usize),
     Long { at: u32, len: usize },
 }
 
 pub(super) fn name(words: &Words) -> Stored {
-    let (first, rest) = (words[3] >> NAME_SHIFT, words[4]);
+    let (more, first) = (words[3] >> NAME_SHIFT, words[4]);
     match words[0] >> ID_BITS & LONG {
-        LONG => Stored::Long { at: (rest >> 32) as u32, len: first as usize },
+        LONG => Stored::Long { at: (first >> 32) as u32, len: more as usize },
         len => {
-            let mut bytes = [0; SHORT_MAX + 5];
-            bytes[..8].copy_from_slice(&(first | rest << 24).to_le_bytes());
-            bytes[8..].copy_from_slice(&(rest >> 40).to_le_bytes());
+            let mut bytes = [0; 16];
+            bytes[..8].copy_from_slice(&first.to_le_bytes());
+            bytes[8..].copy_from_slice(&more.to_le_bytes());
             Stored::Short(bytes, len as usize)
         }
     }
@@ -166,7 +208,7 @@ mod tests {
     fn a_record_gives_back_what_it_was_made_of() {
         let grant = Grant { term: Grant::TERM_MAX, count: Grant::COUNT_MAX };
         for len in 0..=SHORT_MAX {
-            let bytes = &b"\xff\x01cdefghij\xfe"[..len];
+            let bytes = &b"\xff\x01cdefghijkl\xfe"[..len];
             let key = Key::new(DirId(5), bytes, 0xfedc_ba98_7654_3210);
             let mut words = new(DirId::MAX, &key, 7, grant, ACCESSES_MAX as u32 - 1);
             assert!(key.fits(&words) && !key.is_long());
@@ -179,7 +221,6 @@ mod tests {
             assert_eq!((access(&words), self::grant(&words)), (3, Grant::default()));
             let Stored::Short(stored, n) = name(&words) else { panic!("a short name") };
             assert_eq!(&stored[..n], bytes);
-            assert_eq!(u64::from(Records::fragment(&words)), key.place & 0xffff);
         }
     }
 
@@ -189,10 +230,28 @@ mod tests {
         for (parent, name) in [(6, &b"name"[..]), (5, b"nam"), (5, b"name\0"), (5, b"nama")] {
             assert!(!Key::new(DirId(parent), name, 1 << 40).fits(&words), "{parent} {name:?}");
         }
-        let long = Key::new(DirId(5), &[b'x'; 12], 1);
+        let long = Key::new(DirId(5), &[b'x'; 14], 1);
         let words = new(DirId(9), &long, u32::MAX, Grant::default(), 1);
-        assert!(long.fits(&words) && !Key::new(DirId(5), &[b'x'; 13], 1).fits(&words));
-        assert!(!Key::new(DirId(5), &[b'x'; 12], 2).fits(&words));
-        assert!(matches!(name(&words), Stored::Long { at: u32::MAX, len: 12 }));
+        assert!(long.fits(&words) && !Key::new(DirId(5), &[b'x'; 15], 1).fits(&words));
+        assert!(!Key::new(DirId(5), &[b'x'; 14], 2).fits(&words));
+        assert!(matches!(name(&words), Stored::Long { at: u32::MAX, len: 14 }));
+    }
+
+    #[test]
+    fn entries_of_a_group_do_not_disturb_each_other() {
+        let mut group = [0; 16];
+        let words = |at: u64| [at + 1, u64::MAX, 0, u64::MAX, at];
+        for order in [[0, 1, 2], [2, 1, 0]] {
+            for at in order {
+                Records::put(&mut group, at, u16::MAX - at as u16, &words(7));
+                Records::put(&mut group, at, at as u16, &words(at as u64));
+            }
+            for at in 0..3 {
+                assert_eq!(Records::fragment(&group, at), Some(at as u16));
+                assert_eq!(*Records::words(&group, at), words(at as u64));
+            }
+            Records::free(&mut group, 1);
+            assert_eq!([0, 1, 2].map(|at| Records::fragment(&group, at).is_some()), [true, false, true]);
+        }
     }
 }

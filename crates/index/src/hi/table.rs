@@ -1,9 +1,9 @@
 //! A hash table of entries of `W` words each, in pages, that grows by a part at a time.
 //!
-//! Where an entry is its *place* says, 36 bits of a hash: the first [`DEPTH_MAX`] choose a *segment*, the last 16 the slot at which a search
-//! in it begins (linear probing, over the segment's pages as a ring). A segment that is full gets one more page; one with all pages is split
-//! in two, by one bit of the place more (extendible hashing). So at most [`SEGMENT_PAGES`] pages are looked at by any change, however large
-//! the table is, and no second copy of it exists while it grows.
+//! Where an entry is its *place* says, 36 bits of a hash: the first [`DEPTH_MAX`] choose a *segment*, the last 16, its *fragment*, the group of
+//! slots at which a search in it begins (linear probing, over the segment's pages as a ring). A segment that is full gets one more page; one
+//! with all pages is split in two, by one bit of the place more (extendible hashing). So at most [`SEGMENT_PAGES`] pages are looked at by any
+//! change, however large the table is, and no second copy of it exists while it grows.
 
 use super::pages::{PAGE_WORDS, Pages, Slabs};
 use alloc::vec::Vec;
@@ -18,13 +18,36 @@ const SEGMENT_PAGES: usize = 16;
 /// Pages that a split needs beyond those that it frees, at most.
 pub(super) const SPLIT_PAGES: usize = 4;
 
-/// Entries of `W` words. One that is free has zeros in its first word.
+/// How entries of `W` words lie in a page: in groups that begin at multiples of a cache line.
 pub(super) trait Entry<const W: usize> {
     /// Bits of its places that may choose a segment.
     const DEPTH: u32 = DEPTH_MAX;
+    /// Words of a group.
+    const STRIDE: usize;
+    /// Entries of a group.
+    const GROUP: usize;
 
-    /// The last 16 bits of its place.
-    fn fragment(words: &[u64; W]) -> u16;
+    /// The fragment of an entry of a group; none if it is free.
+    fn fragment(group: &[u64], at: usize) -> Option<u16>;
+
+    /// The words of an entry of a group.
+    fn words(group: &[u64], at: usize) -> &[u64; W];
+
+    /// As [`words`](Entry::words); they do not change what the entry is found by.
+    fn words_mut(group: &mut [u64], at: usize) -> &mut [u64; W];
+
+    /// Writes an entry.
+    fn put(group: &mut [u64], at: usize, fragment: u16, words: &[u64; W]);
+
+    /// Frees an entry.
+    fn free(group: &mut [u64], at: usize);
+}
+
+/// What a group has.
+enum Seen {
+    This(usize),
+    Free,
+    Others,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,13 +72,14 @@ pub(super) struct Table<E, const W: usize> {
     depth: u32,
     segments: Vec<Segment>,
     /// Entries that are on the way.
-    scratch: Vec<[u64; W]>,
-    upper: Vec<[u64; W]>,
+    scratch: Vec<(u16, [u64; W])>,
+    upper: Vec<(u16, [u64; W])>,
     entry: PhantomData<E>,
 }
 
 impl<E: Entry<W>, const W: usize> Table<E, W> {
-    const PER_PAGE: usize = PAGE_WORDS / W;
+    /// Groups of a page.
+    const GROUPS: usize = PAGE_WORDS / E::STRIDE;
 
     /// One that has nothing, and needs a page for its first entry.
     pub(super) fn new() -> Table<E, W> {
@@ -75,43 +99,45 @@ impl<E: Entry<W>, const W: usize> Table<E, W> {
         self.directory[(place >> (PLACE_BITS - self.depth)) as usize]
     }
 
-    /// Slots of a segment.
+    /// Groups of a segment.
     #[inline]
-    fn slots(segment: &Segment) -> usize {
-        usize::from(segment.count) * Self::PER_PAGE
+    fn groups(segment: &Segment) -> usize {
+        usize::from(segment.count) * Self::GROUPS
     }
 
-    /// Entries that so many pages hold: 13 of 16 slots.
+    /// Entries that so many pages hold: 27 of 32 slots.
     fn most(pages: usize) -> usize {
-        pages * Self::PER_PAGE * 13 / 16
+        pages * Self::GROUPS * E::GROUP * 27 / 32
+    }
+
+    /// The group at which a search begins.
+    #[inline]
+    fn home(fragment: u16, groups: usize) -> usize {
+        (usize::from(fragment) * groups) >> 16
     }
 
     #[inline]
-    fn home(fragment: u16, slots: usize) -> usize {
-        (usize::from(fragment) * slots) >> 16
+    fn group<'p, S: Slabs>(pages: &'p Pages<S>, segment: &Segment, group: usize) -> &'p [u64] {
+        let page = pages.at(segment.pages[group / Self::GROUPS]);
+        &page[group % Self::GROUPS * E::STRIDE..][..E::STRIDE]
     }
 
     #[inline]
-    fn words<'p, S: Slabs>(pages: &'p Pages<S>, segment: &Segment, slot: usize) -> &'p [u64; W] {
-        let page = pages.at(segment.pages[slot / Self::PER_PAGE]);
-        &page.as_chunks::<W>().0[slot % Self::PER_PAGE]
+    fn group_mut<'p, S: Slabs>(pages: &'p mut Pages<S>, segment: &Segment, group: usize) -> &'p mut [u64] {
+        let page = pages.at_mut(segment.pages[group / Self::GROUPS]);
+        &mut page[group % Self::GROUPS * E::STRIDE..][..E::STRIDE]
     }
 
-    #[inline]
-    fn words_mut<'p, S: Slabs>(pages: &'p mut Pages<S>, segment: &Segment, slot: usize) -> &'p mut [u64; W] {
-        let page = pages.at_mut(segment.pages[slot / Self::PER_PAGE]);
-        &mut page.as_chunks_mut::<W>().0[slot % Self::PER_PAGE]
-    }
-
-    /// The first word at which a search for this place looks: reading it brings the memory near.
+    /// A word of each cache line at which a search for this place looks first: reading them brings the memory near.
     #[inline]
     pub(super) fn touch<S: Slabs>(&self, pages: &Pages<S>, place: u64) -> u64 {
         let segment = &self.segments[self.segment_of(place) as usize];
-        let slots = Self::slots(segment);
-        if slots == 0 {
+        let groups = Self::groups(segment);
+        if groups == 0 {
             return 0;
         }
-        Self::words(pages, segment, Self::home(place as u16, slots))[0]
+        let group = Self::group(pages, segment, Self::home(place as u16, groups));
+        group[0] ^ group[E::STRIDE - 1]
     }
 
     /// The entry of this place that `is` it.
@@ -124,34 +150,47 @@ impl<E: Entry<W>, const W: usize> Table<E, W> {
     ) -> Option<Slot> {
         let number = self.segment_of(place);
         let segment = &self.segments[number as usize];
-        let slots = Self::slots(segment);
-        if slots == 0 {
+        let groups = Self::groups(segment);
+        if groups == 0 {
             return None;
         }
-        let mut slot = Self::home(place as u16, slots);
+        let mut group = Self::home(place as u16, groups);
         loop {
-            let words = Self::words(pages, segment, slot);
-            if words[0] == 0 {
-                return None; // there is always a free one
+            let words = Self::group(pages, segment, group);
+            match Self::search(words, place as u16, &mut is) {
+                Seen::This(at) => return Some(Slot { segment: number, slot: (group * E::GROUP + at) as u32 }),
+                Seen::Free => return None, // there is always a free one
+                Seen::Others => {}
             }
-            if is(words) {
-                return Some(Slot { segment: number, slot: slot as u32 });
-            }
-            slot += 1;
-            if slot == slots {
-                slot = 0;
+            group += 1;
+            if group == groups {
+                group = 0;
             }
         }
+    }
+
+    #[inline]
+    fn search(group: &[u64], fragment: u16, is: &mut impl FnMut(&[u64; W]) -> bool) -> Seen {
+        for at in 0..E::GROUP {
+            match E::fragment(group, at) {
+                None => return Seen::Free,
+                Some(there) if there == fragment && is(E::words(group, at)) => return Seen::This(at),
+                Some(_) => {}
+            }
+        }
+        Seen::Others
     }
 
     #[inline]
     pub(super) fn get<'p, S: Slabs>(&self, pages: &'p Pages<S>, at: Slot) -> &'p [u64; W] {
-        Self::words(pages, &self.segments[at.segment as usize], at.slot as usize)
+        let slot = at.slot as usize;
+        E::words(Self::group(pages, &self.segments[at.segment as usize], slot / E::GROUP), slot % E::GROUP)
     }
 
     #[inline]
     pub(super) fn get_mut<'p, S: Slabs>(&self, pages: &'p mut Pages<S>, at: Slot) -> &'p mut [u64; W] {
-        Self::words_mut(pages, &self.segments[at.segment as usize], at.slot as usize)
+        let slot = at.slot as usize;
+        E::words_mut(Self::group_mut(pages, &self.segments[at.segment as usize], slot / E::GROUP), slot % E::GROUP)
     }
 
     /// Whether an entry of this place can be put, if there are pages.
@@ -188,27 +227,28 @@ impl<E: Entry<W>, const W: usize> Table<E, W> {
     }
 
     fn fill<S: Slabs>(pages: &mut Pages<S>, segment: &Segment, fragment: u16, words: &[u64; W]) {
-        let slots = Self::slots(segment);
-        let mut slot = Self::home(fragment, slots);
-        while Self::words(pages, segment, slot)[0] != 0 {
-            slot += 1;
-            if slot == slots {
-                slot = 0;
+        let groups = Self::groups(segment);
+        let mut group = Self::home(fragment, groups);
+        loop {
+            let there = Self::group_mut(pages, segment, group);
+            if let Some(at) = (0..E::GROUP).find(|&at| E::fragment(there, at).is_none()) {
+                return E::put(there, at, fragment, words);
+            }
+            group += 1;
+            if group == groups {
+                group = 0;
             }
         }
-        *Self::words_mut(pages, segment, slot) = *words;
     }
 
     /// Moves all entries of a segment to the scratch, about in the order of their homes, and gives its pages back.
     fn empty<S: Slabs>(&mut self, pages: &mut Pages<S>, number: usize) {
         let segment = self.segments[number];
-        let slots = Self::slots(&segment);
         self.scratch.clear();
-        for slot in 0..slots {
-            let words = Self::words(pages, &segment, slot);
-            if words[0] != 0 {
-                self.scratch.push(*words);
-            }
+        for group in 0..Self::groups(&segment) {
+            let words = Self::group(pages, &segment, group);
+            let used = (0..E::GROUP).filter_map(|at| Some((E::fragment(words, at)?, *E::words(words, at))));
+            self.scratch.extend(used);
         }
         for &page in &segment.pages[..usize::from(segment.count)] {
             pages.give_back(page);
@@ -222,8 +262,8 @@ impl<E: Entry<W>, const W: usize> Table<E, W> {
         for page in &mut segment.pages[..count] {
             *page = pages.take();
         }
-        for words in &self.scratch {
-            Self::fill(pages, segment, E::fragment(words), words);
+        for (fragment, words) in &self.scratch {
+            Self::fill(pages, segment, *fragment, words);
         }
     }
 
@@ -237,10 +277,10 @@ impl<E: Entry<W>, const W: usize> Table<E, W> {
         }
         self.empty(pages, number);
         let upper = &mut self.upper;
-        self.scratch.retain(|words| {
-            let is_upper = place_of(pages, words) >> (PLACE_BITS - depth) & 1 == 1;
+        self.scratch.retain(|entry| {
+            let is_upper = place_of(pages, &entry.1) >> (PLACE_BITS - depth) & 1 == 1;
             if is_upper {
-                upper.push(*words);
+                upper.push(*entry);
             }
             !is_upper
         });
@@ -255,7 +295,7 @@ impl<E: Entry<W>, const W: usize> Table<E, W> {
     }
 
     /// A segment of these entries, with some room.
-    fn filled<S: Slabs>(pages: &mut Pages<S>, entries: &[[u64; W]], depth: u32) -> Segment {
+    fn filled<S: Slabs>(pages: &mut Pages<S>, entries: &[(u16, [u64; W])], depth: u32) -> Segment {
         let used = entries.len();
         let count = (1..SEGMENT_PAGES).find(|&count| Self::most(count) > used + used / 16).unwrap_or(SEGMENT_PAGES);
         let mut segment =
@@ -263,8 +303,8 @@ impl<E: Entry<W>, const W: usize> Table<E, W> {
         for page in &mut segment.pages[..count] {
             *page = pages.take();
         }
-        for words in entries {
-            Self::fill(pages, &segment, E::fragment(words), words);
+        for (fragment, words) in entries {
+            Self::fill(pages, &segment, *fragment, words);
         }
         segment
     }
@@ -273,22 +313,22 @@ impl<E: Entry<W>, const W: usize> Table<E, W> {
     pub(super) fn remove<S: Slabs>(&mut self, pages: &mut Pages<S>, at: Slot) {
         let number = at.segment as usize;
         let segment = self.segments[number];
-        let slots = Self::slots(&segment);
+        let groups = Self::groups(&segment);
+        let slots = groups * E::GROUP;
         let (mut hole, mut next) = (at.slot as usize, at.slot as usize);
         loop {
             next = if next + 1 == slots { 0 } else { next + 1 };
-            let words = *Self::words(pages, &segment, next);
-            if words[0] == 0 {
-                break;
-            }
-            let home = Self::home(E::fragment(&words), slots);
+            let group = Self::group(pages, &segment, next / E::GROUP);
+            let Some(fragment) = E::fragment(group, next % E::GROUP) else { break };
+            let words = *E::words(group, next % E::GROUP);
+            let home = Self::home(fragment, groups) * E::GROUP;
             // It may move unless its home lies after the hole, seen from itself backwards.
             if (next + slots - home) % slots >= (next + slots - hole) % slots {
-                *Self::words_mut(pages, &segment, hole) = words;
+                E::put(Self::group_mut(pages, &segment, hole / E::GROUP), hole % E::GROUP, fragment, &words);
                 hole = next;
             }
         }
-        *Self::words_mut(pages, &segment, hole) = [0; W];
+        E::free(Self::group_mut(pages, &segment, hole / E::GROUP), hole % E::GROUP);
         self.segments[number].used -= 1;
         self.shrink(pages, number);
     }
@@ -317,14 +357,14 @@ impl<E: Entry<W>, const W: usize> Table<E, W> {
                 *cursor = (0, 0);
                 continue;
             };
-            if slot >= Self::slots(segment) {
+            if slot >= Self::groups(segment) * E::GROUP {
                 *cursor = (number + 1, 0);
                 continue;
             }
             cursor.1 += 1;
-            let words = Self::words(pages, segment, slot);
-            if words[0] != 0 {
-                return Some((Slot { segment: number as u32, slot: slot as u32 }, words));
+            let group = Self::group(pages, segment, slot / E::GROUP);
+            if E::fragment(group, slot % E::GROUP).is_some() {
+                return Some((Slot { segment: number as u32, slot: slot as u32 }, E::words(group, slot % E::GROUP)));
             }
         }
         None
@@ -332,19 +372,21 @@ impl<E: Entry<W>, const W: usize> Table<E, W> {
 
     /// Looks that [`next`](Table::next) needs to go round once.
     pub(super) fn round(&self) -> usize {
-        self.segments.iter().map(|segment| Self::slots(segment) + 1).sum::<usize>() + 1
+        self.segments.iter().map(|segment| Self::groups(segment) * E::GROUP + 1).sum::<usize>() + 1
     }
 
     /// All entries.
     pub(super) fn all<'p, S: Slabs>(&'p self, pages: &'p Pages<S>) -> impl Iterator<Item = &'p [u64; W]> {
-        let of = |segment: &'p Segment| (0..Self::slots(segment)).map(|slot| Self::words(pages, segment, slot));
-        self.segments.iter().flat_map(of).filter(|words| words[0] != 0)
+        let groups = |segment: &'p Segment| (0..Self::groups(segment)).map(|at| Self::group(pages, segment, at));
+        let used =
+            |group: &'p [u64]| (0..E::GROUP).filter_map(|at| E::fragment(group, at).map(|_| E::words(group, at)));
+        self.segments.iter().flat_map(groups).flat_map(used)
     }
 
     /// Bytes beside pages.
     pub(super) fn memory(&self) -> usize {
         self.directory.capacity() * size_of::<u32>()
             + self.segments.capacity() * size_of::<Segment>()
-            + (self.scratch.capacity() + self.upper.capacity()) * size_of::<[u64; W]>()
+            + (self.scratch.capacity() + self.upper.capacity()) * size_of::<(u16, [u64; W])>()
     }
 }

@@ -12,8 +12,8 @@ use core::hint::black_box;
 /// A walk under way.
 #[derive(Clone)]
 struct Lane<'p> {
-    /// Which of the asks it is.
-    ask: usize,
+    /// Which of the asks it is; none: the lane is free.
+    ask: Option<usize>,
     rest: Components<'p>,
     /// The directory to which it came.
     part: Part,
@@ -62,87 +62,84 @@ impl<S: Slabs> Hi<S> {
 
     /// Walks [`LANES`] at a time: first it is known of each where to look, then all look, then each compares.
     pub(super) fn walk_lanes<C: Check>(&mut self, asks: &mut [Ask<'_, C>]) {
-        let mut lanes: [Option<Lane<'_>>; LANES] = [const { None }; LANES];
-        let mut begun = 0;
+        let free = Lane {
+            ask: None,
+            rest: Components::new(b""),
+            part: Part::default(),
+            next: Component { name: b"", at: 0 },
+            key: Key::new(DirId::NONE, b"", 0),
+        };
+        let mut lanes: [Lane<'_>; LANES] = core::array::from_fn(|_| free.clone());
+        let (mut begun, mut under_way) = (0, 0);
         loop {
-            for lane in lanes.iter_mut().filter(|lane| lane.is_none()) {
-                while lane.is_none() && begun < asks.len() {
-                    *lane = self.begin(asks, begun);
+            for lane in &mut lanes {
+                while lane.ask.is_none() && begun < asks.len() {
+                    under_way += usize::from(self.begin(asks, begun, lane));
                     begun += 1;
                 }
             }
-            let mut near = 0;
-            for lane in lanes.iter().flatten() {
-                near ^= self.records.touch(&self.pages, lane.key.place);
-            }
-            black_box(near);
-            let mut under_way = false;
-            for lane in &mut lanes {
-                if let Some(current) = lane.take() {
-                    *lane = self.step(asks, current);
-                    under_way |= lane.is_some();
-                }
-            }
-            if !under_way && begun == asks.len() {
+            if under_way == 0 {
                 return;
+            }
+            let looks = lanes.iter().filter(|lane| lane.ask.is_some());
+            black_box(looks.fold(0, |near, lane| near ^ self.records.touch(&self.pages, lane.key.place)));
+            for lane in &mut lanes {
+                if let Some(number) = lane.ask {
+                    under_way -= usize::from(!self.step(&mut asks[number], lane));
+                }
             }
         }
     }
 
-    fn begin<'p, C: Check>(&mut self, asks: &mut [Ask<'p, C>], number: usize) -> Option<Lane<'p>> {
+    /// Begins a walk; false if it has ended at once.
+    fn begin<'p, C: Check>(&mut self, asks: &mut [Ask<'p, C>], number: usize, lane: &mut Lane<'p>) -> bool {
         let ask = &mut asks[number];
         let Some((at, part)) = self.start(ask.from) else {
             ask.walk = Walk::NO_START;
-            return None;
+            return false;
         };
         ask.walk = Walk::from(part);
-        self.aim(ask, number, Components::new(ask.path), part, at)
+        lane.ask = Some(number);
+        lane.rest = Components::new(ask.path);
+        lane.part = part;
+        self.aim(ask, lane, at)
     }
 
-    /// Looks for the next component of a lane.
-    fn step<'p, C: Check>(&mut self, asks: &mut [Ask<'p, C>], lane: Lane<'p>) -> Option<Lane<'p>> {
-        let ask = &mut asks[lane.ask];
-        match self.find(&lane.key, lane.next.name) {
-            Some(at) => {
-                ask.walk.depth += 1;
-                let part = self.part(self.records.get(&self.pages, at));
-                self.aim(ask, lane.ask, lane.rest, part, at)
-            }
-            None => {
-                ask.walk.end = End::Missing;
-                ask.walk.last = Some(lane.part);
-                if let Some((at, _)) = self.find_id(lane.part.id) {
-                    self.mark_used(at);
-                }
-                None
-            }
+    /// Looks for the next component; false if the walk has ended.
+    fn step<'p, C: Check>(&mut self, ask: &mut Ask<'p, C>, lane: &mut Lane<'p>) -> bool {
+        if let Some(at) = self.find(&lane.key, lane.next.name) {
+            ask.walk.depth += 1;
+            lane.part = self.part(self.records.get(&self.pages, at));
+            return self.aim(ask, lane, at);
         }
+        ask.walk.end = End::Missing;
+        ask.walk.last = Some(lane.part);
+        if let Some((at, _)) = self.find_id(lane.part.id) {
+            self.mark_used(at);
+        }
+        lane.ask = None;
+        false
     }
 
-    /// Where the next component of a walk that has come to `part` is looked for; none if the walk ends there.
+    /// Says where the next component is looked for; false if the walk has ended with what is at `at`.
     #[inline]
-    fn aim<'p, C: Check>(
-        &mut self,
-        ask: &mut Ask<'p, C>,
-        number: usize,
-        mut rest: Components<'p>,
-        part: Part,
-        at: Slot,
-    ) -> Option<Lane<'p>> {
-        match rest.next() {
-            Some(next) if may_pass(&mut ask.walk, &part, next.at, &mut ask.check) => {
-                let key = self.key(part.id, next.name);
-                Some(Lane { ask: number, rest, part, next, key })
+    fn aim<'p, C: Check>(&mut self, ask: &mut Ask<'p, C>, lane: &mut Lane<'p>, at: Slot) -> bool {
+        let next = lane.rest.next();
+        match next {
+            Some(next) if may_pass(&mut ask.walk, &lane.part, next.at, &mut ask.check) => {
+                lane.key = self.key(lane.part.id, next.name);
+                lane.next = next;
+                return true;
             }
-            next => {
-                ask.walk.last = Some(part);
-                if next.is_none() {
-                    ask.walk.at = ask.path.len();
-                    ask.walk.end = End::Found;
-                }
-                self.mark_used(at);
-                None
+            Some(_) => {}
+            None => {
+                ask.walk.at = ask.path.len();
+                ask.walk.end = End::Found;
             }
         }
+        ask.walk.last = Some(lane.part);
+        self.mark_used(at);
+        lane.ask = None;
+        false
     }
 }
