@@ -11,7 +11,7 @@ pub struct Secret([u8; 16]);
 
 impl Secret {
     /// The key of these bytes.
-    pub fn new(bytes: [u8; 16]) -> Secret {
+    pub const fn new(bytes: [u8; 16]) -> Secret {
         Secret(bytes)
     }
 

@@ -1,41 +1,12 @@
 //! Many directories: growth, exact memory, the limit, crowds, directories whose parents are not held.
-#![allow(unsafe_code)] // the allocator that counts
 
+#[path = "common/counted.rs"]
+mod counted;
+
+use counted::live;
 use onpath_index::{
     Access, Ask, DirId, Directory, End, Grant, Heap, Hi, Index, IndexError, PAGE_BYTES, Search, Secret,
 };
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-thread_local! {
-    /// Bytes that this thread has allocated and not freed.
-    static LIVE: Cell<isize> = const { Cell::new(0) };
-}
-
-struct Counted;
-
-fn count(bytes: isize) {
-    // A thread that ends frees what it had after its counter is gone.
-    let _ = LIVE.try_with(|live| live.set(live.get() + bytes));
-}
-
-// SAFETY: all is left to the system's allocator; only numbers are kept beside.
-unsafe impl GlobalAlloc for Counted {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the caller keeps to what `GlobalAlloc` asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: as above.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counted = Counted;
 
 fn index(limit_bytes: usize) -> Hi<Heap> {
     Hi::new(Secret::new([5; 16]), Heap, limit_bytes)
@@ -79,12 +50,12 @@ const MANY: u64 = if cfg!(miri) { 3_000 } else { 200_000 };
 
 #[test]
 fn a_large_tree_grows_and_shrinks_and_its_memory_is_known_exactly() {
-    let before = LIVE.get();
+    let before = live();
     let mut index = index(1 << 30);
     for id in 1..=MANY {
         nth(&mut index, id).unwrap();
         if id % (MANY / 16) == 0 {
-            assert_eq!(index.memory().reserved as isize, LIVE.get() - before, "{id} directories");
+            assert_eq!(index.memory().reserved as isize, live() - before, "{id} directories");
         }
     }
     let memory = index.memory();
@@ -108,11 +79,11 @@ fn a_large_tree_grows_and_shrinks_and_its_memory_is_known_exactly() {
         assert_eq!(index.remove(DirId(id)).map(|part| part.grant.count), Some(id));
     }
     assert!(index.is_empty());
-    assert_eq!(index.memory().reserved as isize, LIVE.get() - before);
+    assert_eq!(index.memory().reserved as isize, live() - before);
     nth(&mut index, 1).unwrap();
     assert_eq!(index.memory().touched, memory.touched.min(index.memory().touched), "pages are used again");
     drop(index);
-    assert_eq!(LIVE.get(), before);
+    assert_eq!(live(), before);
 }
 
 #[test]

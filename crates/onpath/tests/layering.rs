@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The layer of every crate. A crate uses only crates of lower layers; siblings never use each other.
-const LAYERS: [(&str, u8); 18] = [
+const LAYERS: [(&str, u8); 19] = [
     ("onpath-testing", 0),
     ("onpath-index", 0),
     ("onpath-wire", 0),
     ("onpath-dataplane", 1),
     ("onpath-kernel", 1),
+    ("onpath-mart", 1),
     ("onpath-store", 1),
     ("onpath-transport", 1),
     ("onpath-meta", 2),
@@ -30,8 +31,9 @@ const LAYERS: [(&str, u8); 18] = [
 ];
 
 /// Crates whose code is the same in the simulator: no clock, file, socket, thread or chance.
-const PURE: [&str; 10] = [
+const PURE: [&str; 11] = [
     "crates/index",
+    "crates/mart",
     "crates/wire",
     "crates/kernel",
     "crates/store",

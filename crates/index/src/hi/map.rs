@@ -31,6 +31,13 @@ impl IdMap {
         number
     }
 
+    /// Sees to it that these ids, which may have numbers already, can be [put](IdMap::put) next.
+    pub fn reserve(&mut self, ids: [DirId; 2]) -> Result<(), IndexError> {
+        self.pages.ensure(2 * CHANGE_PAGES)?;
+        let room = ids.iter().all(|&id| self.ids.has_room(Ids::tag(&self.secret, id)));
+        if room { Ok(()) } else { Err(IndexError::Full) }
+    }
+
     /// Notes the number of an id that has none.
     pub fn put(&mut self, id: DirId, number: u32) -> Result<(), IndexError> {
         let tag = Ids::tag(&self.secret, id);

@@ -29,7 +29,9 @@ pub(crate) enum Step {
     SetAccess { id: u64, access: Access, count: u64 },
     Remove { id: u64 },
     Walk { from: u64, names: Vec<usize>, slashes: usize, who: Who },
+    WalkTo { id: u64, more: Option<usize>, who: Who },
     WalkMany { asks: Vec<(u64, Vec<usize>, Who)> },
+    WalkToMany { asks: Vec<(u64, Option<usize>, Who)> },
     GiveUp { count: usize },
 }
 
@@ -111,6 +113,9 @@ fn step() -> impl Strategy<Value = Step> {
         2 => id().prop_map(|id| Step::Remove { id }),
         4 => (id(), path(), 0..4usize, who())
             .prop_map(|(from, names, slashes, who)| Step::Walk { from, names, slashes, who }),
+        8 => (id(), prop::option::weighted(0.2, name()), who())
+            .prop_map(|(id, more, who)| Step::WalkTo { id, more, who }),
+        1 => vec((id(), prop::option::weighted(0.2, name()), who()), 0..20).prop_map(|asks| Step::WalkToMany { asks }),
         1 => vec((id(), path(), who()), 0..20).prop_map(|asks| Step::WalkMany { asks }),
         1 => (0..4usize).prop_map(|count| Step::GiveUp { count }),
     ]
@@ -129,6 +134,18 @@ fn path(names: &[Vec<u8>], of: &[usize], slashes: usize) -> Vec<u8> {
         path.push(b'/');
     }
     path
+}
+
+/// The path to a directory from the topmost one above it that is held, and perhaps one name more.
+fn path_to(naive: &Naive, names: &[Vec<u8>], id: u64, more: Option<usize>) -> (DirId, Vec<u8>) {
+    let (mut at, mut way) = (DirId(id), vec![]);
+    while let Some(part) = naive.get(at).filter(|part| naive.get(part.parent).is_some()) {
+        way.push(naive.name(at).expect("it is held").as_bytes().to_vec());
+        at = part.parent;
+    }
+    way.reverse();
+    way.extend(more.map(|name| names[name].clone()));
+    (at, way.join(&b"/"[..]))
 }
 
 /// What a walk must be: as step by step, but for who was asked.
@@ -169,18 +186,31 @@ fn one<I: Index>(index: &mut I, naive: &mut Naive, names: &[Vec<u8>], step: &Ste
                 [index.walk(DirId(*from), &path, &mut who.clone()), naive.walk(DirId(*from), &path, &mut who.clone())];
             same_walk(walks[0], walks[1]);
         }
+        Step::WalkTo { id, more, who } => {
+            let (from, path) = path_to(naive, names, *id, *more);
+            same_walk(index.walk(from, &path, &mut who.clone()), naive.walk(from, &path, &mut who.clone()));
+        }
         Step::WalkMany { asks } => {
-            let paths: Vec<Vec<u8>> = asks.iter().map(|(_, of, _)| path(names, of, 0)).collect();
-            let asks = || -> Vec<Ask<'_, Who>> {
-                asks.iter().zip(&paths).map(|((from, _, who), path)| Ask::new(DirId(*from), path, *who)).collect()
+            let asks = asks.iter().map(|(from, of, who)| (DirId(*from), path(names, of, 0), *who)).collect();
+            walk_many(index, naive, asks);
+        }
+        Step::WalkToMany { asks } => {
+            let to = |(id, more, who): &(u64, Option<usize>, Who)| {
+                let (from, path) = path_to(naive, names, *id, *more);
+                (from, path, *who)
             };
-            let (mut found, mut expected) = (asks(), asks());
-            index.walk_many(&mut found);
-            naive.walk_many(&mut expected);
-            found.iter().zip(&expected).for_each(|(found, expected)| same_walk(found.walk, expected.walk));
+            walk_many(index, naive, asks.iter().map(to).collect());
         }
         Step::GiveUp { count } => give_up(index, naive, *count),
     }
+}
+
+fn walk_many<I: Index>(index: &mut I, naive: &mut Naive, asks: Vec<(DirId, Vec<u8>, Who)>) {
+    let asks = || -> Vec<Ask<'_, Who>> { asks.iter().map(|(from, path, who)| Ask::new(*from, path, *who)).collect() };
+    let (mut found, mut expected) = (asks(), asks());
+    index.walk_many(&mut found);
+    naive.walk_many(&mut expected);
+    found.iter().zip(&expected).for_each(|(found, expected)| same_walk(found.walk, expected.walk));
 }
 
 /// Candidates are leaves with their grants, none twice, and there is one if there is a leaf.
