@@ -5,8 +5,8 @@ use onpath_session::fs::Caller as Asks;
 use onpath_session::protected::Levels;
 use onpath_wire::caller::{Caps, cap};
 
-/// As whom a call is done: hosts check permissions with it. They believe it of whoever has the key of the cluster; the process that serves a
-/// DIR believes it of whoever may connect.
+/// As whom a call is done: hosts check permissions with it. They believe it of whoever has a key that allows any caller; the process that
+/// serves a DIR believes it of root and of the owner of DIR. All others act as who their hosts know them to be, whatever they say here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
     /// User id.

@@ -44,6 +44,7 @@ impl Running {
             access_times: AccessTimes::default(),
             in_halves: false,
             caches: false,
+            identity: there.identity.clone(),
         });
         let requests = Arc::new(Requests::new());
         let mut builder = NodeBuilder::new();

@@ -8,6 +8,7 @@ use onpath_host::udp::{
     self, Endpoint, EndpointConfig, EndpointHooks, JoinError, Joined, Keys, UdpError, Wait, endpoint_of_session,
 };
 use onpath_session::{Session, SessionIn};
+use onpath_wire::identity::Identity;
 use onpath_wire::ids::{NodeId, SessionNumber};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
@@ -29,6 +30,8 @@ pub struct There {
     pub map: ClusterMap,
     /// Whether replies leave when they are durable.
     pub sync: bool,
+    /// As whom alone the session acts, if it may not say for each request who asks.
+    pub identity: Option<Identity>,
 }
 
 /// A way that was found.
@@ -111,15 +114,15 @@ impl Way {
     pub fn there(&self) -> There {
         match self {
             Way::Stream(client, _) => {
-                let is = client.welcome;
+                let is = &client.welcome;
                 let map = ClusterMap::even(is.shards, is.placement);
-                There { fsid: is.fsid, session: is.session, map, sync: is.sync }
+                There { fsid: is.fsid, session: is.pass.session, map, sync: is.sync, identity: is.identity.clone() }
             }
             Way::Udp(joined, ..) => {
                 let is = &joined.cluster;
                 let data: Vec<u16> = is.hosts.iter().filter(|host| host.data).map(|host| host.number).collect();
                 let map = ClusterMap::even(is.shards, joined.placement).with_data_nodes(&data);
-                There { fsid: is.fsid, session: joined.pass.session, map, sync: is.sync }
+                There { fsid: is.fsid, session: joined.pass.session, map, sync: is.sync, identity: None }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 pub mod blocks;
 mod boot;
+mod bound;
 pub mod checkpoint;
 mod clock;
 pub mod dir;

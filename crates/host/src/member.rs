@@ -14,6 +14,7 @@ use crate::udp::{
 use onpath_meta::Shard;
 use onpath_switch::{Command, Elsewhere, Switch, SwitchConfig};
 use onpath_wire::disk::superblock::Superblock;
+use onpath_wire::identity::Holder;
 use onpath_wire::ids::{NodeId, SessionNumber, Term};
 use onpath_wire::secrets::{Pass, PassKey, Placement};
 use onpath_wire::tracking::{Form, Switches};
@@ -360,12 +361,14 @@ impl EndpointHooks for Hooks {
     }
 
     fn gave(&self, pass: &Pass) -> bool {
-        self.passes.get().is_none_or(|key| key.pass(pass.session) == *pass)
+        self.passes.get().is_none_or(|key| key.gave(pass))
     }
 
     fn join(&self) -> Result<(Pass, Option<Placement>, ClusterIs), String> {
         let (pass, placement) = match (self.sessions.get(), self.passes.get()) {
-            (Some((sessions, placement)), Some(passes)) => (passes.pass(sessions.next()?), Some(*placement)),
+            (Some((sessions, placement)), Some(passes)) => {
+                (passes.pass(sessions.next()?, Holder::Anybody), Some(*placement))
+            }
             _ => (Pass::default(), None),
         };
         Ok((pass, placement, self.cluster.read().expect("a description does not panic").clone()))

@@ -290,6 +290,7 @@ impl ServerBuilder {
             access_times: AccessTimes::default(),
             in_halves: self.options.commit == Commit::Sync,
             caches: false,
+            identity: None,
         })
     }
 
@@ -338,6 +339,7 @@ impl ServerBuilder {
             fsid: dir.superblock().fsid,
             shards: dir.superblock().shards(),
             placement: dir.superblock().secrets.placement,
+            passes: dir.superblock().secrets.inner.passes(),
             sync: commit == Commit::Sync,
             new_session: {
                 let sessions = sessions.clone().filter(|_| whole);

@@ -9,7 +9,7 @@ use onpath_kernel::Now;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, IoSlice};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
@@ -133,21 +133,79 @@ pub fn space(path: &Path) -> io::Result<(u64, u64)> {
     Ok(((used + stat.f_bavail) * stat.f_frsize, stat.f_bavail * stat.f_frsize))
 }
 
-/// Effective user id of the process at the other end of a stream, as of its connect.
-pub fn peer_uid(stream: &UnixStream) -> io::Result<u32> {
+/// The process at the other end of a stream, as of its connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its id; 0 if it is in a pid namespace of which this one sees nothing. Others may have it by now.
+    pub pid: i32,
+    /// Its effective user id.
+    pub uid: u32,
+    /// Its effective group id.
+    pub gid: u32,
+}
+
+/// Who is at the other end of a stream.
+pub fn peer(stream: &UnixStream) -> io::Result<Peer> {
     let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the option is a ucred, for which any bytes are one.
+    unsafe { peer_option(stream, libc::SO_PEERCRED, std::slice::from_mut(&mut credentials)) }?;
+    let libc::ucred { pid, uid, gid } = credentials;
+    Ok(Peer { pid, uid, gid })
+}
+
+/// Supplementary groups of the process at the other end of a stream, as of its connect.
+pub fn peer_groups(stream: &UnixStream) -> io::Result<Vec<u32>> {
+    let mut groups = vec![0_u32; GROUPS_ROOM];
+    loop {
+        // SAFETY: the option is some gids.
+        match unsafe { peer_option(stream, libc::SO_PEERGROUPS, &mut groups) } {
+            Ok(bytes) => {
+                groups.truncate(bytes / size_of::<u32>());
+                return Ok(groups);
+            }
+            // It has more.
+            Err(error) if error.raw_os_error() == Some(libc::ERANGE) && groups.len() < GROUPS_MAX => {
+                groups.resize(GROUPS_MAX, 0);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Gids that a process usually has at most.
+const GROUPS_ROOM: usize = 64;
+/// Gids that a process can have.
+const GROUPS_MAX: usize = 1 << 16;
+
+/// What holds on to the process at the other end of a stream, so that its id becomes no other process's; an error where the system does not
+/// know (before Linux 6.5), or the process is over.
+pub fn peer_handle(stream: &UnixStream) -> io::Result<OwnedFd> {
+    const SO_PEERPIDFD: libc::c_int = 77;
+    let mut handle: libc::c_int = -1;
+    // SAFETY: the option is a number.
+    unsafe { peer_option(stream, SO_PEERPIDFD, std::slice::from_mut(&mut handle)) }?;
+    // SAFETY: the call has opened it, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(handle) })
+}
+
+/// Whether the process of a handle still runs.
+pub fn still_runs(process: &impl AsRawFd) -> bool {
+    let mut poll = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: `poll` is one valid pollfd.
+    unsafe { libc::poll(&raw mut poll, 1, 0) == 0 }
+}
+
+/// Reads what the system tells of the other end of a stream; gives the bytes.
+///
+/// # Safety
+/// Any bytes must be a valid `T`.
+unsafe fn peer_option<T>(stream: &UnixStream, option: libc::c_int, into: &mut [T]) -> io::Result<usize> {
+    let mut len = size_of_val(into) as libc::socklen_t;
     // SAFETY: the buffer and its length are valid and outlive the call.
     let result = unsafe {
-        libc::getsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut credentials).cast(),
-            &raw mut len,
-        )
+        libc::getsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, option, into.as_mut_ptr().cast(), &raw mut len)
     };
-    if result == 0 { Ok(credentials.uid) } else { Err(io::Error::last_os_error()) }
+    if result == 0 { Ok(len as usize) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Sends as much of `parts` as the socket takes at once; `WouldBlock` if that is nothing.
@@ -218,7 +276,11 @@ mod tests {
         let beyond = read_exact_at(&file, 8, 3, &mut bytes).unwrap_err();
         assert_eq!(beyond.kind(), io::ErrorKind::UnexpectedEof);
         let (a, _b) = UnixStream::pair().unwrap();
-        peer_uid(&a).unwrap();
+        let (me, pid) = (rustix::process::geteuid().as_raw(), std::process::id() as i32);
+        assert!(matches!(peer(&a).unwrap(), Peer { uid, pid: of, .. } if uid == me && of == pid));
+        let groups: Vec<u32> = rustix::process::getgroups().unwrap().iter().map(|gid| gid.as_raw()).collect();
+        assert_eq!(peer_groups(&a).unwrap(), groups);
+        assert!(peer_handle(&a).is_ok_and(|process| still_runs(&process)));
         wait_writable(&a).unwrap();
     }
 }

@@ -87,6 +87,7 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
         access_times: options.mount.access_times(),
         in_halves: there.sync && !options.mount.default_permissions(),
         caches,
+        identity: there.identity.clone(),
     });
     let (effects, sender, receiver) = mounted::effects(&options);
     let mut builder = NodeBuilder::new();

@@ -14,6 +14,7 @@ use onpath_wire::caller::{Caps, Over, cap};
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::MessageKind;
+use onpath_wire::identity::Identity;
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, Slot as HashSlot};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::{DataRef, Reply};
@@ -39,9 +40,15 @@ pub(crate) enum DataAnswer {
 
 impl Op {
     /// An operation for a request of the mount.
-    pub(crate) fn new(cx: Cx<State>, slot: Slot, caller: Caller) -> Op {
-        let body = RequestBody { caller: caller.told(), request: Request::Renew };
-        let lock_losses = cx.with(|core| core.state.lock_losses);
+    pub(crate) fn new(cx: Cx<State>, slot: Slot, mut caller: Caller) -> Op {
+        let (told, lock_losses) = cx.with(|core| {
+            let identity = core.state.config.identity.as_ref();
+            if let Some(identity) = identity {
+                (caller.uid, caller.gid) = (identity.uid, identity.gid());
+            }
+            (identity.map_or_else(|| caller.told(), Identity::caller), core.state.lock_losses)
+        });
+        let body = RequestBody { caller: told, request: Request::Renew };
         Op { cx, slot, caller, body, answered: RequestSeq(0), lock_losses }
     }
 
@@ -143,6 +150,7 @@ impl Op {
             self.answered = seq;
             match packet.body::<Reply>().map_err(|_| Errno::EIO)? {
                 Reply::Failed { errno } => return Err(errno),
+                Reply::Refused { .. } => return Err(Errno::EPERM),
                 Reply::NeedCaller { gids, caps } => Box::pin(self.read_caller(&gids, caps)).await?,
                 reply => {
                     self.with(|core| kept::note(core, &self.body.request.describe(), &packet));
@@ -337,8 +345,14 @@ impl Op {
     /// Learns whether the caller is a member of these gids, or has one of these capabilities. A caller without a process is none and has none.
     pub(crate) async fn read_caller(&mut self, gids: &[u32], caps: u32) -> Result<(), Errno> {
         let Caller { pid, uid, .. } = self.caller;
-        let mut read = ReadCaller { groups: Some(Vec::new()), caps: Caps::exactly(0) };
-        if pid != 0 {
+        let identity = |core: &mut Core<State>| {
+            core.state.config.identity.as_ref().map(|is| (is.gids.to_vec(), Caps::exactly(is.caps)))
+        };
+        let known = self.with(identity);
+        let is_known = known.is_some();
+        let (groups, caps_of) = known.unwrap_or_else(|| (Vec::new(), Caps::exactly(0)));
+        let mut read = ReadCaller { groups: Some(groups), caps: caps_of };
+        if pid != 0 && !is_known {
             let question = CallerQuestion { pid, uid, caps, groups: !gids.is_empty() };
             let ticket = self.with(|core| {
                 core.state.last_ticket += 1;
@@ -384,11 +398,13 @@ pub(crate) fn data_answer(packet: Packet) -> Result<DataAnswer, Errno> {
     if header.kind() == MessageKind::DataReply {
         match packet.body::<DataReply>().map_err(|_| Errno::EIO)? {
             DataReply::Failed { errno } => Err(errno),
+            DataReply::Refused { .. } => Err(Errno::EPERM),
             reply => Ok(DataAnswer::Node(reply, packet.bulk)),
         }
     } else {
         match packet.body::<Reply>().map_err(|_| Errno::EIO)? {
             Reply::Failed { errno } => Err(errno),
+            Reply::Refused { .. } => Err(Errno::EPERM),
             reply => Ok(DataAnswer::Home(reply)),
         }
     }

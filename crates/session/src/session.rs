@@ -7,6 +7,7 @@ use crate::state::{Job, State};
 use onpath_kernel::{Input, Kernel, Now, Output, Role};
 use onpath_wire::caller::Caps;
 use onpath_wire::errno::Errno;
+use onpath_wire::identity::Identity;
 use onpath_wire::ids::{AloneId, InodeId, NodeId, RequestSeq, SessionNumber};
 use onpath_wire::limits::SESSION_QUEUE_MAX;
 use onpath_wire::map::ClusterMap;
@@ -29,6 +30,9 @@ pub struct SessionConfig {
     pub in_halves: bool,
     /// Its mount caches answers while no other session is there, and obeys [`SessionOut::Share`].
     pub caches: bool,
+    /// Who it is, if hosts let it be nobody else: whoever its callers are, it asks as that. Then it does not cache, nor open in halves, for
+    /// which it would have to be believed.
+    pub identity: Option<Identity>,
 }
 
 /// When reading moves access times, as of mount(8).
@@ -241,6 +245,7 @@ mod tests {
             access_times: AccessTimes::default(),
             in_halves: false,
             caches: false,
+            identity: None,
         };
         let place = Session::new(config).kernel.place_bytes() as u64;
         // What rarely waits is boxed, and no larger than what is not.

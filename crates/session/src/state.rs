@@ -1,6 +1,6 @@
 //! What the operations of a session share, and how its messages are made (R-17: terms and window, R-19: stamps).
 
-use crate::fs::FsRequest;
+use crate::fs::{FsRequest, OpenMode};
 use crate::limits::WINDOW_RESERVE;
 use crate::locks::{HeldLocks, LockOwner, WaitingLocks};
 use crate::opens::Opens;
@@ -18,6 +18,7 @@ use onpath_wire::ids::{AloneId, InodeId, NodeId, RequestSeq, ShardId, Slot as Ha
 use onpath_wire::limits::{LEASE_SLACK_MS, SESSION_LEASE_MS, SESSION_WINDOW, memory};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::DataRef;
+use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::tracking::Tracking;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -225,7 +226,11 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(config: SessionConfig) -> State {
+    pub(crate) fn new(mut config: SessionConfig) -> State {
+        // Both rest on a host's trust.
+        let is_anybody = config.identity.is_none();
+        config.caches &= is_anybody;
+        config.in_halves &= is_anybody;
         let shards = config.map.shards() as usize;
         let mut a_slot_of = vec![HashSlot(0); shards];
         for slot in (0..=u16::MAX).rev().map(HashSlot) {
@@ -290,6 +295,24 @@ impl State {
             ("file_locks", locks),
             ("table_bytes", bytes),
         ]
+    }
+
+    /// A request of the session itself, which needs no permission.
+    pub(crate) fn own_body(&self, request: Request) -> RequestBody {
+        match &self.config.identity {
+            None => RequestBody::of_session(request),
+            Some(identity) => RequestBody { caller: identity.caller(), request },
+        }
+    }
+
+    /// Whether all that it writes loses set-id bits, whatever the mount says of that: hosts take no word for it.
+    pub(crate) fn always_kills(&self) -> bool {
+        self.config.identity.as_ref().is_some_and(|identity| !identity.keeps_suid())
+    }
+
+    /// How a file is opened that shall be opened so.
+    pub(crate) fn opening_as(&self, mode: OpenMode) -> OpenMode {
+        OpenMode { kill_suidgid: mode.kill_suidgid || mode.truncate && self.always_kills(), ..mode }
     }
 
     /// The address of the shard that holds a slot.

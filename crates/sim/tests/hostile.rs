@@ -274,6 +274,7 @@ fn a_session_does_not_believe_what_cannot_be() {
         access_times: AccessTimes::default(),
         in_halves: false,
         caches: false,
+        identity: None,
     });
     let tells = |other: u64| {
         move |request: &Request| {

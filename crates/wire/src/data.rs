@@ -2,6 +2,7 @@
 
 use crate::codec::WireError;
 use crate::errno::Errno;
+use crate::identity::Refusal;
 use crate::ids::{DataId, RecordSeq, RequestSeq, SessionId, Stamp, Term};
 use crate::limits::{BLOCK_BYTES, FILE_BYTES_MAX, UNDONE_MAX};
 use crate::{wire_enum, wire_struct};
@@ -223,6 +224,11 @@ wire_enum! {
         },
         /// The generation or cut of a copy's source is older than the node has been told; nothing was written.
         9 => SourceStale,
+        /// The session may not ask that. Nothing has happened.
+        10 => Refused {
+            /// What speaks against it.
+            why: Refusal,
+        },
     }
 }
 

@@ -14,6 +14,7 @@ pub mod disk;
 pub mod errno;
 pub mod hash;
 pub mod header;
+pub mod identity;
 pub mod ids;
 pub mod innet;
 pub mod inode;

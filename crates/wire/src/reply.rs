@@ -3,6 +3,7 @@
 use crate::attr::AttrWire;
 use crate::codec::Blob;
 use crate::errno::Errno;
+use crate::identity::Refusal;
 use crate::ids::{AloneId, Cookie, Generation, InodeId, RecordSeq, RequestSeq, SessionId, Stamp, Term};
 use crate::inode::Kind;
 use crate::name::Name;
@@ -221,6 +222,11 @@ wire_enum! {
         47 => PagesBack {
             /// Some may have been written back over what this session has changed already: it is changed once more.
             again: bool,
+        },
+        /// The session may not ask that, whoever its caller is: its host knows who it is. Nothing has happened.
+        48 => Refused {
+            /// What speaks against it.
+            why: Refusal,
         },
     }
 }

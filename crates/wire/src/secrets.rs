@@ -25,6 +25,7 @@
 //! ```
 
 use crate::codec::{Reader, Wire, WireError};
+use crate::identity::Holder;
 use crate::ids::{Cookie, InodeId, SessionNumber, ShardId, Slot, Term, TrackingEpoch};
 use crate::innet::Fingerprint;
 use crate::{stored_struct, wire_struct};
@@ -117,7 +118,9 @@ wire_struct! {
     pub struct Pass {
         /// The session; none where the coordinator is another host.
         pub session: SessionNumber,
-        /// A keyed hash of it.
+        /// Whose it is.
+        pub holder: Holder,
+        /// A keyed hash of both.
         pub low: u64,
         /// The rest of that.
         pub high: u64,
@@ -222,11 +225,17 @@ impl MarkKey {
 
 impl PassKey {
     /// The pass of a session.
-    pub fn pass(&self, session: SessionNumber) -> Pass {
+    pub fn pass(&self, session: SessionNumber, holder: Holder) -> Pass {
         let mut hasher = SipHasher24::new_with_key(&self.0);
         hasher.write_u64(session.0);
+        hasher.write(&holder.to_bytes());
         let hash = u128::from(hasher.finish128());
-        Pass { session, low: hash as u64, high: (hash >> 64) as u64 }
+        Pass { session, holder, low: hash as u64, high: (hash >> 64) as u64 }
+    }
+
+    /// Whether a pass was made with this key.
+    pub fn gave(&self, pass: &Pass) -> bool {
+        self.pass(pass.session, pass.holder) == *pass
     }
 }
 
@@ -339,10 +348,17 @@ mod tests {
     #[test]
     fn a_pass_is_of_one_session_and_one_file_system() {
         let (one, other) = (Secrets::of_seed(1).inner.passes(), Secrets::of_seed(2).inner.passes());
-        let [a, b] = [SessionNumber(1), SessionNumber(1 << 24 | 1)].map(|session| one.pass(session));
-        assert_eq!(one.pass(SessionNumber(1)), a);
+        let all = Holder::Anybody;
+        let [a, b] = [SessionNumber(1), SessionNumber(1 << 24 | 1)].map(|session| one.pass(session, all));
+        assert!(one.pass(SessionNumber(1), all) == a && one.gave(&a) && one.gave(&b));
         assert!(a.low != b.low && a.high != b.high, "the next session of that id has another one");
-        assert_ne!(other.pass(SessionNumber(1)), a);
+        assert!(!other.gave(&a));
+        let holders = [all, Holder::Key { id: 1 }, Holder::Key { id: 2 }, Holder::User { uid: 1 }];
+        for of in holders {
+            let pass = one.pass(SessionNumber(1), of);
+            let lies = holders.iter().filter(|&&holder| one.gave(&Pass { holder, ..pass }));
+            assert!(lies.eq([&of]), "{of:?}");
+        }
     }
 
     #[test]

@@ -8,17 +8,18 @@ use super::conn::Conn;
 use super::{Control, MAGIC, Received, StreamError, VERSION, control, receive, send_control};
 use crate::dir;
 use crate::node::{Link, Node};
+use onpath_wire::identity::Identity;
 use onpath_wire::ids::{InodeId, NodeId, SessionNumber};
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
-use onpath_wire::secrets::Placement;
+use onpath_wire::secrets::{Pass, Placement};
 use onpath_wire::shown::{Shown, words};
 use rustix::fs::{Mode, OFlags};
 use std::io::{self, BufReader};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -43,12 +44,14 @@ pub trait ClientHooks: Send + Sync {
 }
 
 /// What the server said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome {
     /// The file system.
     pub fsid: u64,
-    /// This process's session.
-    pub session: SessionNumber,
+    /// This process's session, and what shows that it is.
+    pub pass: Pass,
+    /// Who it is, unless it may say for each request who asks.
+    pub identity: Option<Identity>,
     /// Number of shards, evenly spread.
     pub shards: u16,
     /// At which slot a name is.
@@ -105,14 +108,14 @@ pub(super) fn ask(stream: &mut UnixStream, question: &Control) -> Result<Control
     }
 }
 
-fn hello(dir: &Path, fsid: u64, session: SessionNumber) -> Result<(UnixStream, Welcome), StreamError> {
+fn hello(dir: &Path, fsid: u64, pass: Pass) -> Result<(UnixStream, Welcome), StreamError> {
     let mut stream = connect(dir)?;
-    let hello = Control::Hello { magic: MAGIC, version: VERSION, fsid, session };
-    let Control::Welcome { fsid, session, shards, placement, sync } = ask(&mut stream, &hello)? else {
+    let hello = Control::Hello { magic: MAGIC, version: VERSION, fsid, pass };
+    let Control::Welcome { fsid, pass, identity, shards, placement, sync } = ask(&mut stream, &hello)? else {
         return Err(StreamError::Unexpected("the answer to a hello is a welcome"));
     };
     stream.set_read_timeout(None)?;
-    Ok((stream, Welcome { fsid, session, shards, placement, sync }))
+    Ok((stream, Welcome { fsid, pass, identity, shards, placement, sync }))
 }
 
 /// Asks the process that serves `dir` for its report ([`crate::report`]), which it gives within that time; JSON text.
@@ -139,12 +142,22 @@ struct Shared {
     welcome: Welcome,
     node: Arc<Node>,
     hooks: Box<dyn ClientHooks>,
-    /// The present session; 0 while it needs another id.
-    session: AtomicU64,
+    /// The present session; none while it needs another id.
+    session: Mutex<Pass>,
     conn: Mutex<Option<Arc<Conn>>>,
     stopped: AtomicBool,
     pause: Mutex<()>,
     wake: Condvar,
+}
+
+impl Shared {
+    fn session(&self) -> Pass {
+        *self.session.lock().expect("a pass does not panic")
+    }
+
+    fn set_session(&self, pass: Pass) {
+        *self.session.lock().expect("a pass does not panic") = pass;
+    }
 }
 
 /// The way to all roles behind the stream.
@@ -168,7 +181,7 @@ pub struct Attached {
 impl StreamClient {
     /// Connects to the process that serves `dir` as a new session.
     pub fn connect(dir: &Path) -> Result<StreamClient, StreamError> {
-        let (stream, welcome) = hello(dir, 0, SessionNumber::NONE)?;
+        let (stream, welcome) = hello(dir, 0, Pass::default())?;
         Ok(StreamClient { dir: dir.to_owned(), welcome, stream })
     }
 
@@ -177,8 +190,8 @@ impl StreamClient {
         let conn = Arc::new(Conn::new(self.stream.try_clone()?));
         let shared = Arc::new(Shared {
             dir: self.dir,
+            session: Mutex::new(self.welcome.pass),
             welcome: self.welcome,
-            session: AtomicU64::new(self.welcome.session.0),
             node: node.clone(),
             hooks: Box::new(hooks),
             conn: Mutex::new(Some(conn.clone())),
@@ -210,7 +223,7 @@ impl Attached {
 
     /// The session was declared dead: the stream is rebuilt for another one, and [`ClientHooks::renamed`] says which.
     pub fn begin_anew(&self) {
-        self.shared.session.store(0, Ordering::Release);
+        self.shared.set_session(Pass::default());
         if let Some(conn) = self.shared.conn.lock().expect("the connection does not panic").as_ref() {
             conn.close();
         }
@@ -272,7 +285,7 @@ fn serve(shared: &Shared, stream: &UnixStream, conn: &Arc<Conn>) -> StreamError 
         Ok(writer) => writer,
         Err(error) => return error.into(),
     };
-    let session = NodeId::session(SessionNumber(shared.session.load(Ordering::Acquire)).id());
+    let session = NodeId::session(shared.session().session.id());
     let mut from = BufReader::with_capacity(READ_BYTES, stream);
     let ended = loop {
         match receive(&mut from) {
@@ -308,7 +321,7 @@ fn again(shared: &Shared) -> Option<(UnixStream, Arc<Conn>)> {
             Ok(attached) => return Some(attached),
             Err(StreamError::UnknownSession(session)) => {
                 tracing::warn!(%session, "the session was declared dead");
-                shared.session.store(0, Ordering::Release);
+                shared.set_session(Pass::default());
             }
             Err(error @ StreamError::Refused { retry: false, .. }) => {
                 tracing::error!(%error, "the session is over");
@@ -322,17 +335,24 @@ fn again(shared: &Shared) -> Option<(UnixStream, Arc<Conn>)> {
 }
 
 fn attach_again(shared: &Shared) -> Result<(UnixStream, Arc<Conn>), StreamError> {
-    let before = SessionNumber(shared.session.load(Ordering::Acquire));
+    let before = shared.session();
     let (stream, welcome) = hello(&shared.dir, shared.welcome.fsid, before)?;
     if welcome.shards != shared.welcome.shards {
         return Err(StreamError::Refused { why: "the number of shards has changed".into(), retry: false });
     }
+    if welcome.identity != shared.welcome.identity {
+        return Err(StreamError::Refused {
+            why: "the server takes this process for another user now".into(),
+            retry: false,
+        });
+    }
     let conn = Arc::new(Conn::new(stream.try_clone()?));
     *shared.conn.lock().expect("the connection does not panic") = Some(conn.clone());
-    if before != welcome.session {
-        tracing::warn!(session = %welcome.session, "goes on as another session");
-        shared.session.store(welcome.session.0, Ordering::Release);
-        shared.hooks.renamed(&shared.node, welcome.session);
+    if before.session != welcome.pass.session {
+        let session = welcome.pass.session;
+        tracing::warn!(%session, "goes on as another session");
+        shared.set_session(welcome.pass);
+        shared.hooks.renamed(&shared.node, session);
     }
     Ok((stream, conn))
 }

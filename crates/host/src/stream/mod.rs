@@ -8,6 +8,7 @@
 mod client;
 mod conn;
 mod examine;
+mod peer;
 mod server;
 
 #[cfg(test)]
@@ -21,12 +22,13 @@ pub use server::{ServerConfig, StreamServer};
 
 use crate::node::Counters;
 use onpath_wire::codec::{Blob, Wire};
+use onpath_wire::identity::Identity;
 use onpath_wire::ids::{InodeId, NodeId, SessionNumber};
 use onpath_wire::innet::{INNET_BYTES_MAX, INNET_COMMON_BYTES, InNet, Structure};
 use onpath_wire::limits::{BODY_BYTES_MAX, IO_BYTES_MAX};
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
-use onpath_wire::secrets::Placement;
+use onpath_wire::secrets::{Pass, Placement};
 use onpath_wire::shown::Shown;
 use onpath_wire::{WireError, wire_enum};
 use smallvec::SmallVec;
@@ -38,7 +40,7 @@ use thiserror::Error;
 /// "OnpStr01", little-endian.
 const MAGIC: u64 = u64::from_le_bytes(*b"OnpStr01");
 /// Version of the frames and of the messages in them.
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 /// Bytes of a frame before its head.
 const FRAME_BYTES: usize = 12;
 /// Bit of `head bytes`: an in-network header comes first.
@@ -60,15 +62,17 @@ wire_enum! {
             version: u32,
             /// The file system it belongs to; 0 for any.
             fsid: u64,
-            /// The session that it was before; 0 for a new one.
-            session: SessionNumber,
+            /// The session that it was before, with what shows that; none for a new one.
+            pass: Pass,
         },
         /// The answer to a hello.
         2 => Welcome {
             /// The file system.
             fsid: u64,
             /// The client's session.
-            session: SessionNumber,
+            pass: Pass,
+            /// Who it is, unless it may say for each request who asks.
+            identity: Option<Identity>,
             /// Number of shards, evenly spread over the slots.
             shards: u16,
             /// At which slot a name is.

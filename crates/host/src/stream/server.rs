@@ -2,16 +2,19 @@
 
 use super::conn::Conn;
 use super::examine::{Examination, tell};
+use super::peer;
 use super::{Control, MAGIC, Received, StreamError, VERSION, receive, send_control};
+use crate::bound;
 use crate::held;
 use crate::node::{Counters, Link, Node};
 use crate::seldom::Seldom;
-use crate::sys;
+use crate::sys::{self, Peer};
 use crate::udp::may_send;
 use onpath_wire::codec::Blob;
+use onpath_wire::identity::{Bound, Holder, Identity};
 use onpath_wire::ids::{InodeId, NodeId, SessionId, SessionNumber};
 use onpath_wire::packet::Packet;
-use onpath_wire::secrets::Placement;
+use onpath_wire::secrets::{Pass, PassKey, Placement};
 use rustix::fs::{Mode, OFlags};
 use std::collections::HashMap;
 use std::io::{self, BufReader};
@@ -20,12 +23,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Streams at the same time.
 const STREAMS_MAX: usize = 256;
+/// Those of users who are neither root nor the owner of DIR: these two always find room.
+const STREAMS_OF_OTHERS_MAX: usize = 192;
+/// Those of one such user.
+const STREAMS_OF_USER_MAX: usize = 16;
 /// A client that has not said hello after so long is dropped.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes read at once.
@@ -45,6 +52,8 @@ pub struct ServerConfig {
     pub sync: bool,
     /// A session that nobody was before.
     pub new_session: Box<dyn Fn() -> Result<SessionNumber, String> + Send + Sync>,
+    /// The key of what shows whose a session is.
+    pub passes: PassKey,
     /// Whether this session was ever given out.
     pub known_session: Box<dyn Fn(SessionNumber) -> bool + Send + Sync>,
     /// The message that ends a session, and to whom it goes (the coordinator's shard).
@@ -64,6 +73,41 @@ struct Counts {
     malformed: AtomicU64,
     /// Messages under another source than the stream's session, or to whom no session may speak.
     foreign: AtomicU64,
+    /// Requests of users who may not ask that.
+    disallowed: AtomicU64,
+}
+
+/// Streams of users who are neither root nor the owner of DIR, also those that have not said hello.
+#[derive(Debug, Default)]
+struct Others {
+    all: usize,
+    by_uid: HashMap<u32, usize>,
+}
+
+impl Others {
+    /// Counts one more; says why not if there are too many.
+    fn enter(&mut self, uid: u32) -> Result<(), String> {
+        let mine = self.by_uid.get(&uid).copied().unwrap_or(0);
+        if mine >= STREAMS_OF_USER_MAX {
+            return Err(format!("uid {uid} has {STREAMS_OF_USER_MAX} streams open"));
+        }
+        if self.all >= STREAMS_OF_OTHERS_MAX {
+            return Err(format!("{STREAMS_OF_OTHERS_MAX} streams of users are open"));
+        }
+        self.all += 1;
+        self.by_uid.insert(uid, mine + 1);
+        Ok(())
+    }
+
+    fn leave(&mut self, uid: u32) {
+        self.all -= 1;
+        if let Some(mine) = self.by_uid.get_mut(&uid) {
+            *mine -= 1;
+            if *mine == 0 {
+                self.by_uid.remove(&uid);
+            }
+        }
+    }
 }
 
 struct Shared {
@@ -74,6 +118,7 @@ struct Shared {
     /// Open streams by session.
     open: Mutex<HashMap<SessionId, Arc<Conn>>>,
     streams: AtomicU64,
+    others: Mutex<Others>,
     stopped: AtomicBool,
     counts: Counts,
     refusals: Seldom,
@@ -106,6 +151,7 @@ impl StreamServer {
             listener,
             open: Mutex::default(),
             streams: AtomicU64::new(0),
+            others: Mutex::default(),
             stopped: AtomicBool::new(false),
             counts: Counts::default(),
             refusals: Seldom::default(),
@@ -128,6 +174,7 @@ impl StreamServer {
             ("refused", c.refused.load(Ordering::Relaxed)),
             ("malformed", c.malformed.load(Ordering::Relaxed)),
             ("foreign", c.foreign.load(Ordering::Relaxed)),
+            ("disallowed", c.disallowed.load(Ordering::Relaxed)),
             ("lost", lost),
         ]
         .map(|(name, value)| (name.to_owned(), value))
@@ -194,13 +241,17 @@ fn accept(shared: &Arc<Shared>) {
 /// One stream, from its hello to its end.
 fn serve(shared: &Arc<Shared>, mut stream: UnixStream) {
     let streams = shared.streams.fetch_add(1, Ordering::AcqRel);
-    let result = if streams < STREAMS_MAX as u64 {
-        greet(shared, &mut stream)
-    } else {
-        Err(refusal(format!("{STREAMS_MAX} streams are open"), true))
+    let peer = sys::peer(&stream).map_err(StreamError::Io);
+    let other = peer.as_ref().ok().map(|peer| peer.uid).filter(|uid| !shared.is_trusted(*uid));
+    let counted = other.map_or(Ok(()), |uid| shared.others().enter(uid));
+    let result = match (&counted, peer) {
+        (Err(why), _) => Err(refusal(why, true)),
+        (Ok(()), Err(error)) => Err(error),
+        (Ok(()), Ok(peer)) if streams < STREAMS_MAX as u64 => greet(shared, &mut stream, peer),
+        (Ok(()), Ok(_)) => Err(refusal(format!("{STREAMS_MAX} streams are open"), true)),
     };
     match result {
-        Ok(Some(session)) => run(shared, session, stream),
+        Ok(Some(welcomed)) => run(shared, welcomed, stream),
         Ok(None) => {}
         Err(error) => {
             shared.counts.refused.fetch_add(1, Ordering::Relaxed);
@@ -217,7 +268,27 @@ fn serve(shared: &Arc<Shared>, mut stream: UnixStream) {
             let _ = send_control(&mut stream, &answer);
         }
     }
+    if let (Some(uid), Ok(())) = (other, counted) {
+        shared.others().leave(uid);
+    }
     shared.streams.fetch_sub(1, Ordering::AcqRel);
+}
+
+impl Shared {
+    /// Whether that user may name any caller, and see all there is.
+    fn is_trusted(&self, uid: u32) -> bool {
+        uid == 0 || uid == self.owner
+    }
+
+    fn others(&self) -> MutexGuard<'_, Others> {
+        self.others.lock().expect("counting does not panic")
+    }
+}
+
+/// Who was let in.
+struct Welcomed {
+    pass: Pass,
+    identity: Option<Identity>,
 }
 
 fn refusal(why: impl Into<String>, retry: bool) -> StreamError {
@@ -238,57 +309,69 @@ fn check_version(magic: u64, version: u32) -> Result<(), StreamError> {
 }
 
 /// Checks who comes, and welcomes it as a session; nothing if it only had a question.
-fn greet(shared: &Shared, stream: &mut UnixStream) -> Result<Option<SessionNumber>, StreamError> {
-    let uid = sys::peer_uid(stream)?;
-    if uid != 0 && uid != shared.owner {
-        let why = format!("uid {uid} is neither root nor the owner (uid {}) of the directory", shared.owner);
-        return Err(refusal(why, false));
-    }
+fn greet(shared: &Shared, stream: &mut UnixStream, peer: Peer) -> Result<Option<Welcomed>, StreamError> {
     stream.set_read_timeout(Some(HELLO_TIMEOUT))?;
     let hello = receive(stream)?;
     let config = &shared.config;
-    let (fsid, wanted) = match hello {
-        Received::Control(Control::Hello { magic, version, fsid, session }) => {
-            check_version(magic, version)?;
-            (fsid, session)
-        }
-        Received::Control(Control::Status { magic, version }) => {
-            check_version(magic, version)?;
-            let json = Blob((config.status)().into_bytes());
-            send_control(stream, &Control::StatusIs { json })?;
-            return Ok(None);
-        }
-        Received::Control(Control::Inspect { magic, version, dir }) => {
-            check_version(magic, version)?;
-            let json = Blob((config.inspect)(dir).into_bytes());
-            send_control(stream, &Control::StatusIs { json })?;
-            return Ok(None);
-        }
-        Received::Control(Control::Examine { magic, version }) => {
-            check_version(magic, version)?;
-            tell(stream, &config.examine)?;
-            return Ok(None);
-        }
+    let (magic, version) = match &hello {
+        Received::Control(
+            Control::Hello { magic, version, .. }
+            | Control::Status { magic, version }
+            | Control::Inspect { magic, version, .. }
+            | Control::Examine { magic, version },
+        ) => (*magic, *version),
         _ => return Err(StreamError::Unexpected("the first frame is a hello")),
+    };
+    check_version(magic, version)?;
+    let (fsid, before) = match hello {
+        Received::Control(Control::Hello { fsid, pass, .. }) => (fsid, pass),
+        Received::Control(question) => {
+            if !shared.is_trusted(peer.uid) {
+                let (uid, owner) = (peer.uid, shared.owner);
+                let why = format!("uid {uid} is neither root nor the owner (uid {owner}) of the directory");
+                return Err(refusal(why, false));
+            }
+            match question {
+                Control::Status { .. } => {
+                    let json = Blob((config.status)().into_bytes());
+                    send_control(stream, &Control::StatusIs { json })?;
+                }
+                Control::Inspect { dir, .. } => {
+                    let json = Blob((config.inspect)(dir).into_bytes());
+                    send_control(stream, &Control::StatusIs { json })?;
+                }
+                _ => tell(stream, &config.examine)?,
+            }
+            return Ok(None);
+        }
+        Received::Message(..) => return Err(StreamError::Unexpected("the first frame is a hello")),
     };
     if fsid != 0 && fsid != config.fsid {
         return Err(refusal("the directory now holds another file system: unmount and mount again", false));
     }
-    let session = match wanted {
-        SessionNumber::NONE => (config.new_session)().map_err(|why| refusal(why, false))?,
-        wanted if !(config.known_session)(wanted) => {
-            return Err(StreamError::UnknownSession(wanted));
+    let identity = (!shared.is_trusted(peer.uid)).then(|| peer::identity(stream, peer)).transpose()?;
+    let pass = match before.session {
+        SessionNumber::NONE => {
+            let session = (config.new_session)().map_err(|why| refusal(why, false))?;
+            config.passes.pass(session, Holder::User { uid: peer.uid })
         }
-        wanted => wanted,
+        // Whoever has begun it goes on with it, and nobody else.
+        session if !config.passes.gave(&before) || before.holder != (Holder::User { uid: peer.uid }) => {
+            return Err(refusal(format!("session {session} was begun by somebody else"), false));
+        }
+        session if !(config.known_session)(session) => return Err(StreamError::UnknownSession(session)),
+        _ => before,
     };
-    if shared.open.lock().expect("the table does not panic").contains_key(&session.id()) {
-        return Err(refusal(format!("session {session} still has a stream"), true));
+    if shared.open.lock().expect("the table does not panic").contains_key(&pass.session.id()) {
+        return Err(refusal(format!("session {} still has a stream", pass.session), true));
     }
     stream.set_read_timeout(None)?;
-    Ok(Some(session))
+    Ok(Some(Welcomed { pass, identity }))
 }
 
-fn run(shared: &Arc<Shared>, session: SessionNumber, stream: UnixStream) {
+fn run(shared: &Arc<Shared>, welcomed: Welcomed, stream: UnixStream) {
+    let Welcomed { pass, identity } = welcomed;
+    let session = pass.session;
     let Ok(sending) = stream.try_clone() else { return };
     let conn = Arc::new(Conn::new(sending));
     {
@@ -304,7 +387,8 @@ fn run(shared: &Arc<Shared>, session: SessionNumber, stream: UnixStream) {
     let config = &shared.config;
     let welcome = Control::Welcome {
         fsid: config.fsid,
-        session,
+        pass,
+        identity: identity.clone(),
         shards: config.shards,
         placement: config.placement,
         sync: config.sync,
@@ -315,8 +399,9 @@ fn run(shared: &Arc<Shared>, session: SessionNumber, stream: UnixStream) {
         let conn = conn.clone();
         std::thread::Builder::new().name("stream-send".into()).spawn(move || conn.run())
     };
+    let bound = identity.map(|identity| Bound { session, identity });
     let ended = match &writer {
-        Ok(_) => serve_messages(shared, session, &stream),
+        Ok(_) => serve_messages(shared, session, bound.as_ref(), (&stream, &conn)),
         Err(_) => StreamError::Unexpected("no thread for the sending half"),
     };
     if !matches!(ended, StreamError::Ended | StreamError::Io(_)) {
@@ -337,16 +422,32 @@ fn run(shared: &Arc<Shared>, session: SessionNumber, stream: UnixStream) {
     }
 }
 
-/// Delivers what the session sends, until its stream ends.
-fn serve_messages(shared: &Shared, session: SessionNumber, stream: &UnixStream) -> StreamError {
+/// Delivers what the session sends, until its stream ends; `bound`: if it acts as somebody alone.
+fn serve_messages(
+    shared: &Shared,
+    session: SessionNumber,
+    bound: Option<&Bound>,
+    (stream, conn): (&UnixStream, &Conn),
+) -> StreamError {
     let address = NodeId::session(session.id());
     let mut from = BufReader::with_capacity(READ_BYTES, stream);
     loop {
         match receive(&mut from) {
-            Ok(Received::Message(to, packet)) if may_send(address, to, &packet) => shared.node.deliver(to, packet),
-            Ok(Received::Message(..)) => _ = shared.counts.foreign.fetch_add(1, Ordering::Relaxed),
-            Ok(Received::Control(Control::Report { report })) => {
+            Ok(Received::Message(to, packet)) if may_send(address, to, &packet) => {
+                match bound.and_then(|bound| bound::refusal(bound, to, &packet)) {
+                    None => shared.node.deliver(to, packet),
+                    Some(refusal) => {
+                        shared.counts.disallowed.fetch_add(1, Ordering::Relaxed);
+                        conn.send(address, refusal);
+                    }
+                }
+            }
+            // Whoever has a mount is root, or the owner.
+            Ok(Received::Control(Control::Report { report })) if bound.is_none() => {
                 shared.node.mounts().tell_by_stream(session.id(), &report)
+            }
+            Ok(Received::Message(..) | Received::Control(Control::Report { .. })) => {
+                shared.counts.foreign.fetch_add(1, Ordering::Relaxed);
             }
             Ok(Received::Control(_)) => return StreamError::Unexpected("a control frame after the hello"),
             Err(error) => return error,

@@ -4,8 +4,9 @@ use super::*;
 use crate::journal::Commit;
 use crate::node::{HostHooks, HostedRole, NoEffects, Node, NodeBuilder, Port};
 use onpath_kernel::{Input, Need, Now, Output, Role};
+use onpath_wire::identity::Holder;
 use onpath_wire::ids::{RecordSeq, RequestSeq, SessionId, ShardId};
-use onpath_wire::secrets::Secrets;
+use onpath_wire::secrets::{PassKey, Secrets};
 use onpath_wire::{Header, MessageKind};
 use std::collections::VecDeque;
 use std::io::Write as _;
@@ -57,6 +58,15 @@ struct Asker {
     address: NodeId,
     got: Arc<Answers>,
     outputs: VecDeque<Output<()>>,
+}
+
+fn passes() -> PassKey {
+    Secrets::of_seed(1).inner.passes()
+}
+
+/// That of a session of this process.
+fn pass_of(session: u64) -> Pass {
+    passes().pass(SessionNumber(session), Holder::User { uid: rustix::process::geteuid().as_raw() })
 }
 
 fn placement() -> Placement {
@@ -168,6 +178,7 @@ fn serve(dir: &Path, fsid: u64, next: &Arc<AtomicU64>) -> Serving {
         fsid,
         shards: 1,
         placement: placement(),
+        passes: passes(),
         sync: false,
         new_session: Box::new(move || Ok(SessionNumber(new.fetch_add(1, Ordering::AcqRel)))),
         known_session: Box::new(move |s| s.0 < known.load(Ordering::Acquire)),
@@ -209,8 +220,8 @@ struct Client {
 
 fn client(dir: &Path) -> Client {
     let stream = StreamClient::connect(dir).unwrap();
-    let (welcome, got) = (stream.welcome, Arc::new(Answers::default()));
-    let address = NodeId::session(welcome.session.id());
+    let (welcome, got) = (stream.welcome.clone(), Arc::new(Answers::default()));
+    let address = NodeId::session(welcome.pass.session.id());
     let mut builder = NodeBuilder::new();
     let asker = Asker { address, got: got.clone(), outputs: VecDeque::new() };
     let port = builder.add(address, asker, NoEffects);
@@ -243,7 +254,8 @@ fn messages_and_bulk_go_both_ways_and_the_end_detaches() {
     let tmp = tempfile::tempdir().unwrap();
     let serving = serve(tmp.path(), FSID, &sessions());
     let client = client(tmp.path());
-    let expected = Welcome { fsid: FSID, session: SessionNumber(5), shards: 1, placement: placement(), sync: false };
+    let (pass, placement) = (pass_of(5), placement());
+    let expected = Welcome { fsid: FSID, pass, identity: None, shards: 1, placement, sync: false };
     assert_eq!(client.welcome, expected);
     let sizes = [0, 1, 4096, 1 << 20, 3 << 19, 17];
     for (seq, &bytes) in (0u64..).zip(&sizes) {
@@ -270,7 +282,8 @@ fn raw(dir: &Path, first: &Control) -> (UnixStream, Result<Received, StreamError
 }
 
 fn hello(session: u64) -> Control {
-    Control::Hello { magic: MAGIC, version: VERSION, fsid: 0, session: SessionNumber(session) }
+    let pass = if session == 0 { Pass::default() } else { pass_of(session) };
+    Control::Hello { magic: MAGIC, version: VERSION, fsid: 0, pass }
 }
 
 /// The server has refused, and is gone, before the question is written.
@@ -289,11 +302,11 @@ fn a_refusal_is_heard_by_who_asks_too_late() {
 fn wrong_hellos_are_refused_with_words() {
     let tmp = tempfile::tempdir().unwrap();
     let serving = serve(tmp.path(), FSID, &sessions());
-    let (magic, version, fsid, session) = (MAGIC, VERSION, 0, SessionNumber(0));
+    let (magic, version, fsid, pass) = (MAGIC, VERSION, 0, Pass::default());
     let cases = [
-        (Control::Hello { magic: 1, version, fsid, session }, "no Onpath client"),
-        (Control::Hello { magic, version: 9, fsid, session }, "version 9"),
-        (Control::Hello { magic, version, fsid: 1, session }, "another file system"),
+        (Control::Hello { magic: 1, version, fsid, pass }, "no Onpath client"),
+        (Control::Hello { magic, version: 9, fsid, pass }, "version 9"),
+        (Control::Hello { magic, version, fsid: 1, pass }, "another file system"),
         (Control::StatusIs { json: Blob(vec![]) }, "the first frame is a hello"),
     ];
     for (i, (first, words)) in (1..).zip(cases) {
@@ -305,10 +318,35 @@ fn wrong_hellos_are_refused_with_words() {
     let (_, unknown) = raw(tmp.path(), &hello(77));
     assert!(matches!(unknown, Ok(Received::Control(Control::Unknown { session: SessionNumber(77) }))), "{unknown:?}");
     let (_first, welcome) = raw(tmp.path(), &hello(4));
-    assert!(matches!(welcome, Ok(Received::Control(Control::Welcome { session: SessionNumber(4), .. }))));
+    assert!(matches!(welcome, Ok(Received::Control(Control::Welcome { pass, .. })) if pass == pass_of(4)));
     let (_, twice) = raw(tmp.path(), &hello(4));
     assert!(matches!(twice, Ok(Received::Control(Control::Refused { retry: true, .. }))), "{twice:?}");
     assert!(matches!(StreamClient::connect(Path::new("/nowhere")), Err(StreamError::NotServed { .. })));
+    serving.node.stop();
+}
+
+/// Numbers of sessions can be guessed.
+#[test]
+fn a_session_is_gone_on_with_by_who_began_it_alone() {
+    let tmp = tempfile::tempdir().unwrap();
+    let serving = serve(tmp.path(), FSID, &sessions());
+    let (mine, session) = (pass_of(4), SessionNumber(4));
+    let other = Holder::User { uid: 12_345 };
+    for pass in [
+        Pass { session, ..Pass::default() },
+        Pass { low: mine.low ^ 1, ..mine },
+        Pass { session, ..pass_of(3) },
+        Pass { holder: other, ..mine },
+        passes().pass(session, other),
+        passes().pass(session, Holder::Anybody),
+        Secrets::of_seed(2).inner.passes().pass(session, mine.holder),
+    ] {
+        let (_, answer) = raw(tmp.path(), &Control::Hello { magic: MAGIC, version: VERSION, fsid: 0, pass });
+        let Ok(Received::Control(Control::Refused { why, retry: false })) = answer else { panic!("{answer:?}") };
+        assert!(String::from_utf8_lossy(&why.0).contains("somebody else"), "{pass:?}");
+    }
+    let (_first, welcome) = raw(tmp.path(), &hello(4));
+    assert!(matches!(welcome, Ok(Received::Control(Control::Welcome { .. }))), "{welcome:?}");
     serving.node.stop();
 }
 

@@ -237,6 +237,7 @@ const PAGE_BYTES: usize = 900;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onpath_wire::identity::Holder;
     use onpath_wire::ids::{Birth, SessionNumber, Term};
     use onpath_wire::secrets::Secrets;
 
@@ -252,7 +253,7 @@ mod tests {
         let name = Blob(b"fs".to_vec());
         let cluster = ClusterIs { fsid: 7, name, shards: 4, sync: false, all: 3, hosts: (1..4).map(host).collect() };
         let placement = Some(Secrets::of_seed(1).placement);
-        let pass = Secrets::of_seed(1).inner.passes().pass(SessionNumber(5));
+        let pass = Secrets::of_seed(1).inner.passes().pass(SessionNumber(5), Holder::Anybody);
         let version = Blob(b"0.1.0".to_vec());
         let status = HostStatus {
             number: 1,

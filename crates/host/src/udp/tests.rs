@@ -10,6 +10,7 @@ use crate::node::{Node, NodeBuilder};
 use onpath_transport::handshake::{self, To};
 use onpath_transport::{Agreed, Config, Exchange, HEAD_BYTES, Keyring, Room, peek};
 use onpath_wire::codec::{Blob, Wire};
+use onpath_wire::identity::Holder;
 use onpath_wire::ids::{NodeId, SessionNumber};
 use onpath_wire::secrets::{Pass, Placement, Secrets};
 use std::net::{SocketAddr, UdpSocket};
@@ -52,7 +53,7 @@ impl EndpointHooks for Hooks {
 }
 
 fn pass_of(session: SessionNumber) -> Pass {
-    Secrets::of_seed(1).inner.passes().pass(session)
+    Secrets::of_seed(1).inner.passes().pass(session, Holder::Anybody)
 }
 
 /// A host that is attacked. Another one is configured, which is whoever has its socket.

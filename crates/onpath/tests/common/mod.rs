@@ -9,6 +9,7 @@ pub mod check;
 pub mod clock;
 pub mod cluster;
 pub mod disk;
+pub mod liar;
 pub mod model;
 pub mod net;
 pub mod process;

@@ -112,7 +112,8 @@ pub(crate) async fn reopen(op: &mut Op) {
         let mut next = batch.iter();
         let answers = op.call_all(&peers, |core, to, seq| {
             let id = *next.next().expect("one call an inode");
-            let body = RequestBody::of_session(register(core, id));
+            let request = register(core, id);
+            let body = core.state.own_body(request);
             Packet::new(&header(core, MessageKind::Request, to, id.slot(), seq), &body)
         });
         // An operation of the session itself is never given up.

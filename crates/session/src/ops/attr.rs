@@ -65,6 +65,9 @@ pub(crate) async fn setattr(op: &mut Op, id: InodeId, mut set: SetAttr, handle: 
         return Err(Errno::EFBIG);
     }
     set.valid &= !set::OPEN_FOR_WRITE;
+    if set.valid & set::SIZE != 0 && op.with(|core| core.state.always_kills()) {
+        set.valid |= set::KILL_SUIDGID;
+    }
     if let Some(handle) = handle {
         let open = op.with(|core| core.state.opens.get(handle).cloned())?;
         if open.mode.write && open.id == id {

@@ -20,7 +20,7 @@ use onpath_wire::ids::{NodeId, RequestSeq};
 use onpath_wire::limits::LOCKERS_ASKED_MAX;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::{Reply, WaitEdge};
-use onpath_wire::request::{Locker, Request, RequestBody};
+use onpath_wire::request::{Locker, Request};
 use std::collections::BTreeMap;
 
 /// Looks, after a while, whether the lock that a request waits for is part of a deadlock, and then gives it up if it is its turn.
@@ -141,7 +141,7 @@ async fn edges(op: &Op, of: &[Locker]) -> Option<Vec<WaitEdge>> {
         let peers: Vec<NodeId> = op.with(|core| core.state.config.map.all().map(NodeId::shard).collect());
         let ask = |core: &mut Core<State>, to: NodeId, seq| {
             let slot = core.state.a_slot_of[to.as_shard().expect("one of the shards").0 as usize];
-            let body = RequestBody::of_session(Request::LockWaits { of: some.to_vec() });
+            let body = core.state.own_body(Request::LockWaits { of: some.to_vec() });
             Packet::new(&header(core, MessageKind::Request, to, slot, seq), &body)
         };
         for answer in op.call_all(&peers, ask).await.ok()? {

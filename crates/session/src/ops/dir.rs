@@ -17,7 +17,7 @@ use onpath_wire::limits::{ATTRS_ASKED_MAX, NAME_BYTES_MAX};
 use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::{DirEntry, Reply};
-use onpath_wire::request::{Request, RequestBody};
+use onpath_wire::request::Request;
 use std::collections::BTreeMap;
 
 /// What an entry of a page takes besides its name, bytes.
@@ -108,7 +108,7 @@ pub(super) async fn attributes(op: &Op, ids: Vec<InodeId>) -> Result<BTreeMap<In
         .call_all(&peers, |core, to, seq| {
             let ids = by_shard[&to].clone();
             let slot = ids[0].slot();
-            let body = RequestBody::of_session(Request::GetAttrs { ids });
+            let body = core.state.own_body(Request::GetAttrs { ids });
             Packet::new(&header(core, MessageKind::Request, to, slot, seq), &body)
         })
         .await?;

@@ -15,8 +15,8 @@ use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{InodeId, NodeId, RecordSeq, ShardId, Term, term_of_seq};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
+use onpath_wire::request::Request;
 use onpath_wire::request::describe::{Changes, Description};
-use onpath_wire::request::{Request, RequestBody};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -151,7 +151,7 @@ pub(crate) async fn ask(op: &Op, shard: ShardId) {
 }
 
 async fn ask_all(op: &Op, shards: &[NodeId]) -> Result<(), Errno> {
-    let body = RequestBody::of_session(Request::Kept);
+    let body = op.with(|core| core.state.own_body(Request::Kept));
     let make = |core: &mut Core<State>, to: NodeId, seq| {
         let slot = core.state.a_slot_of[to.number() as usize];
         Packet::new(&header(core, MessageKind::Request, to, slot, seq), &body)

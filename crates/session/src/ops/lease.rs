@@ -14,7 +14,7 @@ use onpath_wire::limits::SESSION_LEASE_MS;
 use onpath_wire::map::COORDINATOR_SLOT;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Request, RequestBody};
+use onpath_wire::request::Request;
 
 /// Joins the file system, or takes the session up again after a restart of the coordinator.
 pub(crate) async fn attach(op: &mut Op, again: bool) {
@@ -93,7 +93,7 @@ pub(crate) async fn renew(op: &mut Op) {
 /// Asks every shard something cheap three times in a lease, so that an idle session hears of a restart, and registers
 /// again what it has open and locked there before the grace is over. A shard that is down keeps nobody waiting.
 pub(crate) async fn visit(op: &Op) {
-    let body = RequestBody::of_session(Request::StatFs);
+    let body = op.with(|core| core.state.own_body(Request::StatFs));
     let life = op.with(|core| core.state.lives);
     loop {
         let pause_us = op.with(|core| core.state.lease_ms.max(3) * 1_000 / 3);
@@ -125,7 +125,7 @@ pub(crate) async fn detach(op: &mut Op) {
         op.with(|core| (core.state.shard_at(COORDINATOR_SLOT), core.now.mono_us + DETACH_TIMEOUT_US));
     let hand_back = op.with(alone::leave).map(|alone| Request::HandBack { alone });
     for request in hand_back.into_iter().chain([Request::Detach { gone: false }]) {
-        let body = RequestBody::of_session(request);
+        let body = op.with(|core| core.state.own_body(request));
         let make = |core: &mut onpath_kernel::Core<_>, to: NodeId, seq| {
             Packet::new(&header(core, MessageKind::Request, to, COORDINATOR_SLOT, seq), &body)
         };

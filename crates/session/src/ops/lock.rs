@@ -17,7 +17,7 @@ use onpath_wire::ids::{InodeId, NodeId, RecordSeq, RequestSeq};
 use onpath_wire::limits::SESSION_WINDOW;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{FileLock, LockKind, Request, RequestBody};
+use onpath_wire::request::{FileLock, LockKind, Request};
 
 /// F_SETLK, F_SETLKW, flock. Nothing: the lock waits and is answered later.
 pub(crate) async fn set(op: &mut Op, unique: u64, handle: Handle, lock: FileLock, wait: bool) -> Option<FsResult> {
@@ -232,7 +232,7 @@ fn ask_again(core: &mut Core<State>, seq: RequestSeq) {
     let to = core.state.shard_at(wait.id.slot());
     let request = Request::SetLock { id: wait.id, lock: wait.lock, wait: wait.wait, again: false };
     let header = header(core, MessageKind::Request, to, wait.id.slot(), seq);
-    let packet = Packet::new(&header, &RequestBody::of_session(request));
+    let packet = Packet::new(&header, &core.state.own_body(request));
     core.send_after(to, packet, RecordSeq(0), Need::ByDestination);
 }
 
@@ -353,7 +353,7 @@ pub(crate) async fn take_again(op: &Op, owner: LockOwner) {
         let make = |core: &mut Core<State>, to, seq| {
             let lock = *next.next().expect("one call a lock");
             let request = Request::SetLock { id, lock, wait: false, again: true };
-            let body = RequestBody::of_session(request);
+            let body = core.state.own_body(request);
             Packet::new(&header(core, MessageKind::Request, to, id.slot(), seq), &body)
         };
         // An operation of the session itself is never given up.

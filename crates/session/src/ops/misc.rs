@@ -16,7 +16,7 @@ use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{DataId, InodeId, NodeId, Slot};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Request, RequestBody};
+use onpath_wire::request::Request;
 
 /// fsync and fdatasync: the bytes first, then what the home has recorded of them (design.md, "Durability"). That of a directory lets every holder of
 /// change-log entries flush first. What was told before is there then, or it is EIO.
@@ -51,7 +51,7 @@ pub(crate) async fn statfs(op: &mut Op) -> FsResult {
         .call_all(&peers, |core, to, seq| match to.as_shard() {
             Some(shard) => {
                 let slot = core.state.a_slot_of[shard.0 as usize];
-                let body = RequestBody::of_session(Request::StatFs);
+                let body = core.state.own_body(Request::StatFs);
                 Packet::new(&header(core, MessageKind::Request, to, slot, seq), &body)
             }
             None => Packet::new(&header(core, MessageKind::Data, to, Slot(0), seq), &DataRequest::Space),

@@ -62,6 +62,7 @@ async fn open_inode(op: &mut Op, id: InodeId, mode: OpenMode) -> Result<(AttrWir
     if mode.maps() {
         op.with(|core| pages::begin_open(core, id));
     }
+    let mode = op.with(|core| core.state.opening_as(mode));
     let result = op.ask(Request::Open { id, flags: flags(mode) | register }).await.and_then(attr);
     let result = result.and_then(|told| if told.0.id == id { Ok(told) } else { Err(Errno::EIO) });
     let pid = op.caller.pid;

@@ -8,7 +8,7 @@ use crate::state::{Job, WaitKey, header};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{InodeId, NodeId, ShardId, Term};
 use onpath_wire::packet::Packet;
-use onpath_wire::request::{Request, RequestBody, open};
+use onpath_wire::request::{Request, open};
 
 /// Registers all open inodes of a shard again, a batch at a time. Its locks are taken again at the same time, and then
 /// all that is open there is sent again.
@@ -60,7 +60,7 @@ async fn restore_batch(op: &Op, shard: ShardId, batch: &[InodeId]) {
         .call_all(&peers, |core, to, seq| {
             let id = *next.next().expect("one call an inode");
             let request = Request::Open { id, flags: open::REGISTER | open::AGAIN | pages::again(core, id) };
-            let body = RequestBody::of_session(request);
+            let body = core.state.own_body(request);
             Packet::new(&header(core, MessageKind::Request, to, id.slot(), seq), &body)
         })
         .await;

@@ -39,8 +39,9 @@ pub(crate) struct How {
 }
 
 /// Writes at an offset, or at the end of the file.
-pub(crate) async fn write(op: &mut Op, handle: Handle, at: At, data: Bytes, how: How) -> FsResult {
+pub(crate) async fn write(op: &mut Op, handle: Handle, at: At, data: Bytes, mut how: How) -> FsResult {
     let id = writable(op, handle)?;
+    how.kill_suidgid |= op.with(|core| core.state.always_kills());
     if data.len() > IO_BYTES_MAX {
         return Err(Errno::EINVAL);
     }

@@ -113,6 +113,7 @@ impl Rig {
             access_times: AccessTimes::default(),
             in_halves: false,
             caches: false,
+            identity: None,
         }
     }
 

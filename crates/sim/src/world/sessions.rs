@@ -80,6 +80,7 @@ impl World {
             access_times: AccessTimes::default(),
             in_halves: self.config.in_halves,
             caches,
+            identity: None,
         };
         callers.iter().for_each(|caller| self.checker.knows(caller));
         self.sessions.push(SessionNode {

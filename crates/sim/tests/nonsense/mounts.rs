@@ -63,6 +63,7 @@ impl Mount {
             access_times: AccessTimes { always: dice.percent(30), ..AccessTimes::default() },
             in_halves: dice.percent(50),
             caches: dice.percent(50),
+            identity: None,
         };
         Mount {
             node: NodeId::session(session),

@@ -157,6 +157,7 @@ impl Client {
             access_times: AccessTimes::default(),
             in_halves: there.sync,
             caches: false,
+            identity: None,
         });
         let (sender, over) = channel();
         let running = Arc::new(Mutex::new(None));

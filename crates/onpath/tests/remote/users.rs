@@ -1,0 +1,215 @@
+//! On the socket of a DIR everybody is who the kernel says, and nobody else.
+
+use crate::common::liar::{Liar, Said};
+use crate::common::server::{Mount, Site, binary};
+use crate::common::user::{ALICE, ALICE_IN_TEAM, BOB, TEAM, User};
+use onpath_client::blocking::Client;
+use onpath_client::{Caller, Options};
+use onpath_host::stream::{ANSWER_WITHIN, examine, request_inspection, request_status};
+use onpath_wire::caller::{Caller as Asks, Caps, Groups, cap};
+use onpath_wire::codec::Blob;
+use onpath_wire::data::DataRequest;
+use onpath_wire::errno::Errno;
+use onpath_wire::identity::Refusal;
+use onpath_wire::ids::{Cookie, DataId, InodeId, SessionNumber};
+use onpath_wire::inode::Kind;
+use onpath_wire::name::Name;
+use onpath_wire::reply::Reply;
+use onpath_wire::request::{FileLock, LockKind, NewNode, Request, SetAttr, open, set};
+use onpath_wire::xattr::XattrName;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output};
+
+/// What `onpath ARGS…` says to a user.
+fn onpath(site: &Site, user: User, args: &[&str]) -> Output {
+    let mut command = Command::new(binary());
+    command.args(args).arg("--at").arg(site.state()).uid(user.uid).gid(user.gid);
+    command.output().expect("onpath runs")
+}
+
+fn error_of(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A directory of nobody but root, with a file, and one of Alice's.
+fn make_tree(mount: &Mount) {
+    let root = mount.path();
+    fs::create_dir(root.join("closed")).expect("mkdir");
+    fs::write(root.join("closed/file"), "secret").expect("write");
+    fs::set_permissions(root.join("closed"), Permissions::from_mode(0o700)).expect("chmod");
+    fs::set_permissions(root.join("closed/file"), Permissions::from_mode(0o600)).expect("chmod");
+    fs::create_dir(root.join("team")).expect("mkdir");
+    chown(root.join("team"), Some(0), Some(TEAM)).expect("chown");
+    fs::set_permissions(root.join("team"), Permissions::from_mode(0o750)).expect("chmod");
+    fs::write(root.join("team/file"), "ours").expect("write");
+    fs::write(root.join("open"), "everybody's").expect("write");
+    fs::create_dir(root.join("alice")).expect("mkdir");
+    chown(root.join("alice"), Some(ALICE.uid), Some(ALICE.gid)).expect("chown");
+}
+
+#[test]
+fn a_user_sees_what_the_user_may_see() {
+    let Some(site) = Site::new("remote::users::a_user_sees_what_the_user_may_see") else { return };
+    let mount = site.dev(&["--shards", "2"]);
+    make_tree(&mount);
+    let said = onpath(&site, ALICE, &["stat", "/open", "/alice"]);
+    assert!(said.status.success(), "{}", error_of(&said));
+    let said = onpath(&site, ALICE, &["stat", "/closed/file"]);
+    assert!(!said.status.success() && error_of(&said).contains("/closed/file: Permission denied"), "{said:?}");
+    // Whoever it says its callers are.
+    for (user, may) in [(ALICE, false), (BOB, false), (ALICE_IN_TEAM, true)] {
+        user.run(|| {
+            let client = Client::connect(&site.state().display().to_string(), &Options::default()).expect("a client");
+            let root = Caller { groups: vec![TEAM], ..Caller::root() };
+            assert_eq!(client.stat(&root, "/team/file").is_ok(), may, "{user:?}");
+            let errno = client.stat(&root, "/closed/file").expect_err("it is root's alone").raw_os_error();
+            assert_eq!(errno, Some(libc::EACCES));
+            client.close();
+        });
+    }
+    // Root is believed, as on a mount.
+    let client = Client::connect(&site.state().display().to_string(), &Options::default()).expect("a client");
+    let alice = Caller { uid: ALICE.uid, gid: ALICE.gid, ..Caller::default() };
+    assert_eq!(client.stat(&alice, "/closed/file").expect_err("as Alice").raw_os_error(), Some(libc::EACCES));
+    assert!(client.stat(&Caller::root(), "/closed/file").is_ok());
+    client.close();
+    mount.stop();
+    site.assert_clean("after users");
+}
+
+/// The whole state, and what others do, is not for everybody.
+#[test]
+fn a_user_is_told_nothing_of_others() {
+    let Some(site) = Site::new("remote::users::a_user_is_told_nothing_of_others") else { return };
+    let mount = site.dev(&[]);
+    let mut asks = Command::new(binary());
+    let said = asks.arg("status").arg(site.state()).uid(BOB.uid).gid(BOB.gid).output().expect("onpath runs");
+    assert!(!said.status.success() && error_of(&said).contains("neither root nor the owner"), "{said:?}");
+    BOB.run(|| {
+        let state = site.state();
+        let all = examine(&state, &mut |_, _| panic!("a piece of the state")).map(|()| String::new());
+        for told in [all, request_status(&state, ANSWER_WITHIN), request_inspection(&state, InodeId::ROOT)] {
+            let refused = told.expect_err("it is not for Bob").to_string();
+            assert!(refused.contains("neither root nor the owner"), "{refused}");
+        }
+    });
+    mount.stop();
+}
+
+/// Users cannot take all the room there is.
+#[test]
+fn streams_of_a_user_are_bounded() {
+    let Some(site) = Site::new("remote::users::streams_of_a_user_are_bounded") else { return };
+    let mount = site.dev(&[]);
+    let source = site.state().display().to_string();
+    let connect = || Client::connect(&source, &Options::default());
+    let mine: Vec<_> = (0..16).map(|_| ALICE.run(connect).expect("a client")).collect();
+    let refused = ALICE.run(connect).err().expect("one too many").to_string();
+    assert!(refused.contains("has 16 streams open"), "{refused}");
+    BOB.run(connect).expect("another user's").close();
+    connect().expect("root's").close();
+    mine.into_iter().for_each(Client::close);
+    mount.stop();
+}
+
+fn name(name: &[u8]) -> Name {
+    Name::new(name).expect("a name")
+}
+
+/// A client that lies in every field gets nothing that its user does not.
+#[test]
+fn lies_are_refused() {
+    let Some(site) = Site::new("remote::users::lies_are_refused") else { return };
+    let mount = site.dev(&["--shards", "2"]);
+    make_tree(&mount);
+    let ino = |path: &str| InodeId(fs::metadata(mount.path().join(path)).expect("it is there").ino());
+    let (closed, secret, mine) = (ino("closed"), ino("closed/file"), ino("alice"));
+    ALICE_IN_TEAM.run(|| {
+        let liar = Liar::at(&site.state());
+        let me = liar.me();
+        assert_eq!((me.uid, me.gid), (ALICE.uid, ALICE.gid));
+        let look = || Request::Lookup { parent: closed, name: name(b"file") };
+        let groups = |member: &[u32], stranger: &[u32]| Groups { member: member.into(), stranger: stranger.into() };
+        let root = Asks { caps: Caps::exactly(cap::ALL), ..Asks::default() };
+        for (caller, why) in [
+            (root, Refusal::Uid),
+            (Asks::default(), Refusal::Uid),
+            (Asks { uid: BOB.uid, ..me.clone() }, Refusal::Uid),
+            (Asks { gid: 0, ..me.clone() }, Refusal::Gid),
+            (Asks { groups: groups(&[0], &[]), ..me.clone() }, Refusal::Groups),
+            (Asks { groups: groups(&[], &[TEAM]), ..me.clone() }, Refusal::Groups),
+            (Asks { caps: Caps::exactly(cap::DAC_OVERRIDE), ..me.clone() }, Refusal::Capabilities),
+            (Asks { free_links: true, ..me.clone() }, Refusal::Capabilities),
+        ] {
+            for request in [look(), Request::Renew, Request::GetAttr { id: mine }] {
+                assert_eq!(liar.ask_as(caller.clone(), request).refusal(), Some(why), "{caller:?}");
+            }
+        }
+        assert_eq!(liar.ask(look()), Said::Reply(Reply::Failed { errno: Errno::EACCES }), "as oneself it is asked");
+        let (uid, lock) = (0, FileLock { flock: false, kind: LockKind::Write, start: 0, end: 1, owner: 1, pid: 1 });
+        let change = |valid| Request::SetAttr { id: secret, set: SetAttr { valid, uid, ..SetAttr::default() } };
+        let device = |kind, rdev| {
+            let node = NewNode { kind, mode: 0o666, umask: 0, rdev, target: Blob::default(), open: 0 };
+            Request::Create { parent: mine, name: name(b"device"), node }
+        };
+        let flags = |flags| Request::Open { id: secret, flags };
+        let capability = XattrName::capability();
+        for (request, why) in [
+            (flags(open::READ | open::AGAIN | open::REGISTER), Refusal::Flag),
+            (flags(open::READ | open::MADE | open::REGISTER), Refusal::Flag),
+            (change(set::SIZE | set::OPEN_FOR_WRITE | set::KILL_SUIDGID), Refusal::Flag),
+            (change(set::READ | set::ATIME | set::ATIME_NOW), Refusal::Flag),
+            (change(set::SIZE), Refusal::Flag),
+            (Request::RemoveXattr { id: secret, name: capability, open_for_write: true }, Refusal::Flag),
+            (Request::RenewAlone, Refusal::Flag),
+            (Request::Detach { gone: true }, Refusal::Flag),
+            (device(Kind::BlockDevice, 0x800), Refusal::Device),
+            (device(Kind::CharDevice, 0x101), Refusal::Device),
+            (Request::ReadDir { id: closed, after: Cookie(0), bytes: 4_096 }, Refusal::Bytes),
+            (Request::SetLock { id: secret, lock, wait: false, again: true }, Refusal::Bytes),
+            (Request::Reserve { id: secret }, Refusal::Bytes),
+        ] {
+            assert_eq!(liar.ask(request.clone()).refusal(), Some(why), "{request:?}");
+        }
+        let refused = Said::Reply(Reply::Failed { errno: Errno::EACCES });
+        assert_eq!(liar.ask(flags(open::READ | open::REGISTER)), refused);
+        assert_eq!(liar.ask(change(set::UID)), Said::Reply(Reply::Failed { errno: Errno::EPERM }));
+        // The bytes of a file that it has not opened.
+        for generation in 0..4 {
+            let data = DataId { inode: secret, generation: onpath_wire::ids::Generation(generation) };
+            let read = DataRequest::Read { data, cut: 0, offset: 0, bytes: 6 };
+            assert_eq!(liar.ask_data(read, &[]).refusal(), Some(Refusal::Bytes));
+            let write = DataRequest::Write { data, cut: 0, offset: 0, kill_suidgid: true, append: false };
+            assert_eq!(liar.ask_data(write, b"gotcha").refusal(), Some(Refusal::Bytes));
+        }
+        // A session that will have its id one day.
+        let later = SessionNumber(liar.there.session.0 + (1 << 24) - 1);
+        let gone = liar.say_as(later, me, Request::Detach { gone: false });
+        assert_eq!(gone.refusal(), Some(Refusal::Session));
+    });
+    assert_eq!(fs::read(mount.path().join("closed/file")).expect("root reads"), b"secret");
+    mount.stop();
+    site.assert_clean("after lies");
+}
+
+/// What is on the way to an inode is not asked of who knows its number.
+#[test]
+fn a_guessed_number_passes_the_permissions_of_the_inode() {
+    let Some(site) = Site::new("remote::users::a_guessed_number_passes_the_permissions_of_the_inode") else { return };
+    let mount = site.dev(&[]);
+    make_tree(&mount);
+    let ino = |path: &str| InodeId(fs::metadata(mount.path().join(path)).expect("it is there").ino());
+    let secret = ino("closed/file");
+    fs::write(mount.path().join("closed/forgotten"), "1").expect("write");
+    let forgotten = ino("closed/forgotten");
+    BOB.run(|| {
+        let liar = Liar::at(&site.state());
+        let open = |id| liar.ask(Request::Open { id, flags: open::READ | open::REGISTER });
+        assert!(matches!(liar.ask(Request::GetAttr { id: secret }), Said::Reply(Reply::Attr { .. })));
+        assert_eq!(open(secret), Said::Reply(Reply::Failed { errno: Errno::EACCES }));
+        assert!(matches!(open(forgotten), Said::Reply(Reply::Attr { .. })), "its mode is 0644");
+    });
+    mount.stop();
+}
