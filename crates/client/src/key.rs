@@ -4,18 +4,28 @@
 //! While one key takes the place of another (`onpath cluster key rotate`) there is a second one: `next`, with which nobody sends yet, or
 //! `former`, with which nobody sends any more.
 //!
+//! That of hosts has the keys of clients too (`onpath cluster key add`): a line `client.NAME = DIGITS uid=U gid=G,…` of who has a key with which
+//! he is that user and nobody else, or `client.NAME = DIGITS any` of who may be anybody.
+//!
 //! Lines of other names are somebody else's. A file with 64 hexadecimal digits and nothing else is a key, too.
 
 use onpath_host::udp::{Key, Keys};
 use onpath_wire::secrets::{Inner, Placement, SECRET_BYTES, Secrets};
 use onpath_wire::shown::Shown;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
+
+mod owned;
+
+use owned::owned;
+pub use owned::{CLIENT, CLIENTS_MAX, ClientLine, GROUPS_MAX, is_name};
 
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 32;
@@ -79,6 +89,14 @@ pub enum KeyError {
         /// The file.
         file: PathBuf,
     },
+    /// Two of its keys are the same, or cannot be told apart.
+    #[error("key {}: the key of client {name} has the name of another one: revoke it, and add one anew", file.shown())]
+    Alike {
+        /// The file.
+        file: PathBuf,
+        /// Whose it is.
+        name: String,
+    },
     /// It has one secret of two.
     #[error("key {}: of the lines `{PLACEMENT} = …` and `{INNER} = …` one is missing: copy both from the key file of another host", file.shown())]
     Half {
@@ -128,8 +146,10 @@ pub fn read(file: &Path) -> Result<KeyFile, KeyError> {
         (None, None) => None,
         _ => return Err(KeyError::Half { file: file.to_owned() }),
     };
-    let keys = key.map(|key| Keys { first: Key::new(key), second: second.map(Key::new) });
-    Ok(KeyFile { keys, secrets })
+    let keys = key.map(|key| Keys { second: second.map(Key::new), ..Keys::one(Key::new(key)) });
+    let owned = keys.as_ref().map_or(Ok(BTreeMap::new()), |keys| owned(keys, &lines.clients));
+    let owned = Arc::new(owned.map_err(|name| KeyError::Alike { file: file.to_owned(), name })?);
+    Ok(KeyFile { keys: keys.map(|keys| Keys { owned, ..keys }), secrets })
 }
 
 /// Whether root alone decides which files are where this one is: then it is where it is on purpose, as that of a service with a user of its
@@ -148,6 +168,8 @@ pub struct Lines {
     pub next: Option<[u8; KEY_BYTES]>,
     /// Of the line `former`.
     pub former: Option<[u8; KEY_BYTES]>,
+    /// Keys of clients, as they are written.
+    pub clients: Vec<ClientLine>,
     placement: Option<Placement>,
     inner: Option<Inner>,
 }
@@ -171,7 +193,16 @@ pub fn parse(text: &str) -> Result<Lines, (usize, &'static str)> {
             FORMER => found.former.replace(digits(value.trim()).ok_or((number, DIGITS))?).is_some(),
             PLACEMENT => found.placement.replace(secret(value, Placement::new).ok_or((number, SECRET))?).is_some(),
             INNER => found.inner.replace(secret(value, Inner::new).ok_or((number, SECRET))?).is_some(),
-            _ => false,
+            name => match name.strip_prefix(CLIENT) {
+                None => false,
+                Some(_) if found.clients.len() >= CLIENTS_MAX => return Err((number, "more than 1,024 clients")),
+                Some(name) => {
+                    let line = ClientLine::parse(name, value).map_err(|why| (number, why))?;
+                    let again = found.clients.iter().any(|client| client.name == line.name);
+                    found.clients.push(line);
+                    again
+                }
+            },
         };
         if again {
             return Err((number, "a second line of this name"));
@@ -262,7 +293,8 @@ pub fn follow(file: &Path, before: Keys, take: impl Fn(Keys) + Send + 'static) -
 pub fn again(file: &str) -> Option<String> {
     let lines = parse(file).ok()?;
     let secrets = lines.placement.zip(lines.inner).map(|(placement, inner)| Secrets { placement, inner });
-    Some(text(lines.key?.as_ref(), secrets.as_ref()))
+    let clients: String = lines.clients.iter().map(ClientLine::text).collect();
+    Some(text(lines.key?.as_ref(), secrets.as_ref()) + &clients)
 }
 
 #[cfg(test)]
@@ -322,7 +354,7 @@ mod tests {
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
             read(&file).map(|file| file.keys)
         };
-        let keys = Keys { first: Key::new([1; KEY_BYTES]), second: Some(Key::new([2; KEY_BYTES])) };
+        let keys = Keys { second: Some(Key::new([2; KEY_BYTES])), ..Keys::one(Key::new([1; KEY_BYTES])) };
         for second in [NEXT, FORMER] {
             assert_eq!(read(format!("key = {one}\n{second} = {two}\n")).unwrap(), Some(keys.clone()));
         }

@@ -122,7 +122,13 @@ impl Way {
                 let is = &joined.cluster;
                 let data: Vec<u16> = is.hosts.iter().filter(|host| host.data).map(|host| host.number).collect();
                 let map = ClusterMap::even(is.shards, joined.placement).with_data_nodes(&data);
-                There { fsid: is.fsid, session: joined.pass.session, map, sync: is.sync, identity: None }
+                There {
+                    fsid: is.fsid,
+                    session: joined.pass.session,
+                    map,
+                    sync: is.sync,
+                    identity: joined.identity.clone(),
+                }
             }
         }
     }

@@ -364,11 +364,9 @@ impl EndpointHooks for Hooks {
         self.passes.get().is_none_or(|key| key.gave(pass))
     }
 
-    fn join(&self) -> Result<(Pass, Option<Placement>, ClusterIs), String> {
+    fn join(&self, holder: Holder) -> Result<(Pass, Option<Placement>, ClusterIs), String> {
         let (pass, placement) = match (self.sessions.get(), self.passes.get()) {
-            (Some((sessions, placement)), Some(passes)) => {
-                (passes.pass(sessions.next()?, Holder::Anybody), Some(*placement))
-            }
+            (Some((sessions, placement)), Some(passes)) => (passes.pass(sessions.next()?, holder), Some(*placement)),
             _ => (Pass::default(), None),
         };
         Ok((pass, placement, self.cluster.read().expect("a description does not panic").clone()))

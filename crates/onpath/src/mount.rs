@@ -10,12 +10,13 @@ use crate::teller::{Own, Teller};
 use clap::Args;
 use onpath_client::way::Way;
 use onpath_client::{key, url};
-use onpath_fuse::mount::MountOptions;
+use onpath_fuse::mount::{MountOptions, ParsedOptions};
 use onpath_host::journal::Commit;
 use onpath_host::member::NoJournal;
 use onpath_host::node::NodeBuilder;
 use onpath_host::progress::{Stage, Watcher};
 use onpath_session::{Session, SessionConfig};
+use onpath_wire::identity::Identity;
 use onpath_wire::ids::NodeId;
 use onpath_wire::shown::Shown;
 use std::path::PathBuf;
@@ -56,13 +57,25 @@ pub(crate) struct MountArgs {
     background: BackgroundArgs,
 }
 
-/// Options of a mount to which whoever can listen on the way to the hosts may answer; `suid` and `dev` come after them.
+/// Options of a mount to which others than the hosts may answer, as who can listen on the way there; `suid` and `dev` come after them.
 const UNSEALED: &str = "nosuid,nodev";
+
+fn parsed(args: &MountArgs, unsealed: bool) -> anyhow::Result<ParsedOptions> {
+    let asked = args.options.join(",");
+    let options = if unsealed { [UNSEALED, &asked].join(",") } else { asked };
+    Ok(MountOptions::parse(&options, &mounted::OPTIONS)?)
+}
+
+/// What is said of a mount whose key is somebody's.
+fn everybody_is(Identity { uid, gids, .. }: &Identity) -> String {
+    let gids: Vec<String> = gids.iter().map(u32::to_string).collect();
+    let gids = gids.join(", ");
+    format!("all that is done on this mount is done as uid {uid} with groups {gids}, whose key it has, whoever does it")
+}
 
 pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
     let unsealed = url::is_url(&args.source) && key::keys_of(args.key_file.as_deref())?.is_none();
-    let options = if unsealed { [UNSEALED, &args.options.join(",")].join(",") } else { args.options.join(",") };
-    let options = MountOptions::parse(&options, &mounted::OPTIONS)?;
+    let mut options = parsed(&args, unsealed)?;
     let caches = args.cache.chosen(&options)?;
     let progress = Progress::of_server("connecting");
     let dir = if url::is_url(&args.source) { None } else { Some(directory(&args.source)?) };
@@ -79,6 +92,11 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
     progress.finish();
     let source = way.source();
     let there = way.there();
+    if let Some(identity) = &there.identity {
+        eprintln!("onpath: {}", everybody_is(identity));
+        // Whoever has the same key may answer in a host's place.
+        options = parsed(&args, true)?;
+    }
     let session = Session::new(SessionConfig {
         session: there.session,
         cluster: there.fsid as u32,

@@ -61,6 +61,11 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
     let (watcher, replaces) = (progress.clone(), args.replace_lost_directory);
     let config = MemberConfig { replaces, strange, watcher, ..member(&cluster, host)? };
     let keys = config.keys.clone();
+    if keys.is_none() {
+        tracing::warn!(
+            "this cluster has no key: whoever can send UDP to it is a client, and is believed to be any user"
+        );
+    }
     let member = Member::start(config)?;
     if let (Some(keys), Some(file)) = (keys, &cluster.key_file) {
         key::follow(file, keys, member.keyring())?;

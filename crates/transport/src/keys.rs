@@ -1,6 +1,8 @@
 //! The keys of a cluster: one, or two while one takes the place of the other.
 
 use crate::seal::Key;
+use onpath_wire::identity::Identity;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
@@ -11,21 +13,33 @@ pub struct Keys {
     pub first: Key,
     /// What is sealed with it is opened too.
     pub second: Option<Key>,
+    /// Keys of clients, by their names: each seals what goes between its client and hosts, and nothing else.
+    pub owned: Arc<BTreeMap<u32, OwnedKey>>,
+}
+
+/// The key of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedKey {
+    /// The key.
+    pub key: Key,
+    /// As whom alone whoever has it may act; nobody in particular if it allows any.
+    pub identity: Option<Identity>,
 }
 
 impl Keys {
     /// One key.
     pub fn one(key: Key) -> Keys {
-        Keys { first: key, second: None }
+        Keys { first: key, second: None, owned: Arc::default() }
     }
 
-    /// All of them.
+    /// Those that all hosts share.
     pub fn all(&self) -> impl Iterator<Item = &Key> {
         std::iter::once(&self.first).chain(&self.second)
     }
 
-    fn named(&self, id: u32) -> Option<&Key> {
-        self.all().find(|key| key.id() == id)
+    /// The key of this name, whoever shares it.
+    pub(crate) fn named(&self, id: u32) -> Option<&Key> {
+        self.all().find(|key| key.id() == id).or_else(|| self.owned.get(&id).map(|owned| &owned.key))
     }
 }
 
@@ -75,9 +89,15 @@ impl Keyring {
         }
     }
 
+    /// The key of a client of this name, if it is one.
+    pub fn owned(&self, id: u32) -> Option<OwnedKey> {
+        let ring = self.0.as_ref()?;
+        ring.keys.read().expect("keys do not panic").owned.get(&id).cloned()
+    }
+
     /// Changes whenever the keys do.
     #[inline]
-    pub(crate) fn version(&self) -> u64 {
+    pub fn version(&self) -> u64 {
         self.0.as_ref().map_or(0, |ring| ring.version.load(Ordering::Acquire))
     }
 }

@@ -43,7 +43,7 @@ pub use counters::Counters;
 pub use error::{ReceiveError, SendError};
 pub use exchange::{Agreed, Exchange};
 pub use head::{EndpointId, HEAD_BYTES, Head, MAGIC, VERSION, first_of, flag, peek};
-pub use keys::{Keyring, Keys};
+pub use keys::{Keyring, Keys, OwnedKey};
 pub use peer::{Config, Delivered, Peer, Transmit};
 pub use reassembly::Room;
 pub use seal::{Key, TAG_BYTES};

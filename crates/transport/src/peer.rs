@@ -19,7 +19,7 @@ use crate::losses::Losses;
 use crate::outgoing::Outgoing;
 use crate::part::{FRAGMENT_AT, MESSAGE_AT, PART_BYTES, part_bytes, put_message};
 use crate::reassembly::{Reassembly, Room};
-use crate::seal::{Seal, TAG_BYTES};
+use crate::seal::{Key, Seal, TAG_BYTES};
 use crate::window::Window;
 use onpath_wire::checksum::crc32c;
 use onpath_wire::{NodeId, Packet};
@@ -172,10 +172,15 @@ impl Peer {
         let Config { keyring, cluster, me, boot: own, .. } = &*self.config;
         let version = keyring.version();
         let Some(keys) = keyring.keys() else { return };
-        let sent_with = keys.all().find(|key| self.shown == Some(key.id())).unwrap_or(&keys.first);
+        let sent_with = self.shown.and_then(|id| keys.named(id)).unwrap_or(&keys.first);
         let send = (sent_with.id(), Seal::new((sent_with, Some(agreed)), *cluster, *me, *own, self.peer));
-        let open = keys.all().map(|key| (key.id(), Seal::new((key, Some(agreed)), *cluster, self.peer, boot, *me)));
-        self.seals = Some(Seals { version, send, open: open.collect() });
+        let opening = |key: &Key| (key.id(), Seal::new((key, Some(agreed)), *cluster, self.peer, boot, *me));
+        // Who has shown a key of its own has that alone.
+        let open = match self.shown.and_then(|id| keys.owned.get(&id)) {
+            Some(owned) => std::iter::once(opening(&owned.key)).collect(),
+            None => keys.all().map(opening).collect(),
+        };
+        self.seals = Some(Seals { version, send, open });
     }
 
     /// The same again if the keys have changed.

@@ -211,7 +211,7 @@ fn numbers_never_repeat() {
 #[test]
 fn two_keys_are_valid_at_a_time() {
     let [one, two] = [1, 2].map(|byte| Key::new([byte; 32]));
-    let both = |first: &Key, second: &Key| Keys { first: first.clone(), second: Some(second.clone()) };
+    let both = |first: &Key, second: &Key| Keys { second: Some(second.clone()), ..Keys::one(first.clone()) };
     let (a, b) = (config(1, 11, Some(one.clone())), config(2, 22, Some(one.clone())));
     let (rings, mut a, mut b) = (
         [a.keyring.clone(), b.keyring.clone()],

@@ -235,6 +235,7 @@ const UDP: Group = Group {
         of(Counter, "clock_steps", "Steps of the machine's clock."),
         of(Counter, "greetings", "Greetings sent."),
         of(Counter, "challenges", "Challenges sent to who is not known at an address."),
+        of(Counter, "disallowed", "Requests refused: the key of their client does not allow them."),
         of(Counter, "over_budget", "Datagrams left unanswered because their address had used up a budget."),
         of(Counter, "joins", "Answers to clients that joined."),
         of(Gauge, "peers", "Processes known."),

@@ -17,6 +17,7 @@ use bytes::Bytes;
 use onpath_transport::handshake::{self, To};
 use onpath_transport::{Agreed, Config, EndpointId, Exchange, Head, Keyring, Keys, Room, Transmit};
 use onpath_wire::codec::{Blob, Wire};
+use onpath_wire::identity::{Bound, Holder, Identity};
 use onpath_wire::ids::NodeId;
 use onpath_wire::innet::{DirtySetOp, InNet};
 use onpath_wire::packet::Packet;
@@ -87,12 +88,13 @@ pub trait EndpointHooks: Send + Sync {
     fn tracked_by(&self) -> Vec<u16> {
         Vec::new()
     }
-    /// Whether a client was given that pass by a host of this file system. Who has none of its secrets cannot know.
+    /// Whether a client was given that pass, as whose session it says, by a host of this file system. Who has none of its secrets cannot
+    /// know.
     fn gave(&self, _pass: &Pass) -> bool {
         true
     }
-    /// A client asks for a session: that and where names are, if this host gives them, and what there is.
-    fn join(&self) -> Result<(Pass, Option<Placement>, ClusterIs), String> {
+    /// A client asks for a session, which will be `holder`'s: that and where names are, if this host gives them, and what there is.
+    fn join(&self, _holder: Holder) -> Result<(Pass, Option<Placement>, ClusterIs), String> {
         Err("this is no host of a cluster".to_owned())
     }
 }
@@ -111,6 +113,7 @@ pub(super) struct Counts {
     pub(super) joins: AtomicU64,
     pub(super) challenges: AtomicU64,
     pub(super) refused: AtomicU64,
+    pub(super) disallowed: AtomicU64,
 }
 
 pub(super) struct Shared {
@@ -368,7 +371,7 @@ impl Shared {
         }
     }
 
-    fn queue(&self, state: &mut OtherState, now_us: u64, to: NodeId, packet: Packet) {
+    pub(super) fn queue(&self, state: &mut OtherState, now_us: u64, to: NodeId, packet: Packet) {
         if state.peer.send(now_us, to, packet).is_err() {
             self.count_lost();
         }
@@ -496,6 +499,39 @@ impl Shared {
         count + 1
     }
 
+    /// Whose a session is that is begun, or gone on with, by a handshake with this header.
+    pub(super) fn holder(&self, head: &Head) -> Holder {
+        let owned = head.sealed() && self.config.keyring.owned(head.check).is_some();
+        if owned { Holder::Key { id: head.check } } else { Holder::Anybody }
+    }
+
+    /// As whom alone a holder acts, if not as anybody; nothing if its key is gone.
+    pub(super) fn identity_of(&self, holder: Holder) -> Option<Option<Identity>> {
+        match holder {
+            Holder::Key { id } => self.config.keyring.owned(id).map(|owned| owned.identity),
+            Holder::Anybody => Some(None),
+            Holder::User { .. } => None,
+        }
+    }
+
+    /// From now on a peer is its holder's; false if there is no such one.
+    pub(super) fn bind(&self, state: &mut OtherState, holder: Holder) -> bool {
+        let (version, session) = (self.config.keyring.version(), state.session);
+        let Some(identity) = self.identity_of(holder) else { return false };
+        (state.holder, state.bound_at) = (holder, version);
+        state.bound = identity.map(|identity| Arc::new(Bound { session, identity }));
+        true
+    }
+
+    /// As whom alone a peer acts, if not as anybody, by the keys of now; nothing if its key is gone: then nothing of it is taken.
+    pub(super) fn bound(&self, state: &mut OtherState) -> Option<Option<Arc<Bound>>> {
+        if state.holder == Holder::Anybody {
+            return Some(None);
+        }
+        let stands = state.bound_at == self.config.keyring.version() || self.bind(state, state.holder);
+        stands.then(|| state.bound.clone())
+    }
+
     /// How many boots of the sender of a datagram were adopted before the one that it says.
     fn era(&self, head: &Head) -> u32 {
         self.peers.get(head.endpoint).map_or(0, |other| other.lock().era_of(head.boot))
@@ -571,6 +607,7 @@ impl Shared {
             ("joins", of(&c.joins)),
             ("challenges", of(&c.challenges)),
             ("over_budget", of(&c.refused)),
+            ("disallowed", of(&c.disallowed)),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into();

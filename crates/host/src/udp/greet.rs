@@ -8,6 +8,7 @@ use super::{hosts, session_of, told};
 use crate::known::{Admission, Directory};
 use onpath_transport::{EndpointId, Head, flag, handshake};
 use onpath_wire::codec::{Blob, Wire};
+use onpath_wire::identity::Holder;
 use onpath_wire::ids::NodeId;
 use onpath_wire::secrets::Pass;
 use std::collections::VecDeque;
@@ -30,8 +31,8 @@ const JOINS_MAX: usize = 256;
 /// How often somebody is asked again because of a challenge before the timer greets it again.
 const TRIES_MAX: u32 = 3;
 
-/// The last answers to clients that joined, by their endpoint and nonce.
-pub(super) type Joins = VecDeque<((EndpointId, u64), Hello)>;
+/// The last answers to clients that joined, by their endpoint, nonce and key.
+pub(super) type Joins = VecDeque<((EndpointId, u64, Holder), Hello)>;
 
 /// A handshake has come.
 pub(super) fn take(shared: &Arc<Shared>, head: &Head, datagram: &mut [u8], from: SocketAddr, now_us: u64) {
@@ -50,10 +51,22 @@ pub(super) fn take(shared: &Arc<Shared>, head: &Head, datagram: &mut [u8], from:
         shared.budgets.take(from.ip(), Budget::Forged, now_us);
         return shared.malformed();
     };
+    // Who has a key of his own is a client, and no host.
+    let owned = if head.sealed() { shared.config.keyring.owned(head.check) } else { None };
     match Hello::from_bytes(&bytes) {
+        Ok(hello) if owned.is_some() && (answers || !may_ask(&hello, head)) => drop(hello),
         Ok(hello) if answers => answered(shared, head, hello, from, now_us),
         Ok(hello) => asked(shared, head, hello, from, now_us),
         Err(_) => shared.malformed(),
+    }
+}
+
+/// Whether a client with a key of its own may ask that.
+fn may_ask(hello: &Hello, head: &Head) -> bool {
+    match hello {
+        Hello::Join { .. } | Hello::Where { .. } => true,
+        Hello::Greet { .. } => session_of(head.endpoint).is_some(),
+        _ => false,
     }
 }
 
@@ -129,7 +142,9 @@ fn greeted_by(
     if session.is_some() && !shared.hooks.serves() {
         return; // it asks again
     }
-    if session.is_some_and(|session| pass.session.id() != session || !shared.hooks.gave(&pass)) {
+    let holder = shared.holder(head);
+    let is_its = |session| pass.session.id() == session && pass.holder == holder && shared.hooks.gave(&pass);
+    if session.is_some_and(|session| !is_its(session)) {
         return shared.malformed();
     }
     let new = || shared.peers.enter(head.endpoint, NodeId::session(session?), from);
@@ -150,6 +165,10 @@ fn greeted_by(
             return;
         }
         state.session = pass.session;
+        if !shared.bind(&mut state, holder) {
+            drop(state);
+            return shared.malformed(); // its key has gone meanwhile
+        }
         if !other.fixed {
             state.address = from;
         }
@@ -290,11 +309,12 @@ fn join(
         return;
     }
     let mut joins = shared.joins.lock().expect("joins do not panic");
-    let asked = (head.endpoint, nonce);
+    let holder = shared.holder(head);
+    let asked = (head.endpoint, nonce, holder);
     let answer = match joins.iter().find(|(known, _)| *known == asked) {
         Some((_, answer)) => answer.clone(),
         None => {
-            let answer = answer(shared, version, nonce, fsid);
+            let answer = answer(shared, version, nonce, fsid, holder);
             joins.push_back((asked, answer.clone()));
             if joins.len() > JOINS_MAX {
                 joins.pop_front();
@@ -305,8 +325,8 @@ fn join(
     drop(joins);
     shared.counts.joins.fetch_add(1, Ordering::Relaxed);
     let answer = match answer {
-        Hello::Welcome { nonce, pass, placement, cluster } => {
-            Hello::Welcome { nonce, pass, placement, cluster: cluster.page(first) }
+        Hello::Welcome { nonce, pass, identity, placement, cluster } => {
+            Hello::Welcome { nonce, pass, identity, placement, cluster: cluster.page(first) }
         }
         refused => refused,
     };
@@ -329,16 +349,19 @@ fn tell_status(shared: &Shared, head: &Head, nonce: u64, from: SocketAddr, now_u
     }
 }
 
-fn answer(shared: &Shared, version: u32, nonce: u64, fsid: u64) -> Hello {
+fn answer(shared: &Shared, version: u32, nonce: u64, fsid: u64, holder: Holder) -> Hello {
     let refused = |why: String| Hello::Refused { nonce, why: Blob(why.into_bytes()) };
     if version != VERSION {
         return refused(format!("client has version {version}, host {VERSION}: use the same onpath for both"));
     }
-    match shared.hooks.join() {
+    match shared.hooks.join(holder) {
         Ok((.., cluster)) if fsid != 0 && fsid != cluster.fsid => {
             refused("another file system is here: unmount and mount again".to_owned())
         }
-        Ok((pass, placement, cluster)) => Hello::Welcome { nonce, pass, placement, cluster },
+        Ok((pass, placement, cluster)) => match shared.identity_of(holder) {
+            Some(identity) => Hello::Welcome { nonce, pass, identity, placement, cluster },
+            None => refused("the key of this client was revoked".to_owned()),
+        },
         Err(why) => refused(why),
     }
 }

@@ -30,11 +30,12 @@
 
 use crate::known::{Directory, Next};
 use onpath_wire::codec::{Blob, Wire};
+use onpath_wire::identity::Identity;
 use onpath_wire::secrets::{Pass, Placement};
 use onpath_wire::{wire_enum, wire_struct};
 
 /// Version of these messages and of those of the roles.
-pub(super) const VERSION: u32 = 14;
+pub(super) const VERSION: u32 = 15;
 
 wire_enum! {
     /// A message between processes.
@@ -77,6 +78,8 @@ wire_enum! {
             nonce: u64,
             /// The session; none if the coordinator is another host.
             pass: Pass,
+            /// Who the client is, if its key does not allow any caller.
+            identity: Option<Identity>,
             /// At which slot a name is, which a session needs.
             placement: Option<Placement>,
             /// What there is.
@@ -254,6 +257,7 @@ mod tests {
         let cluster = ClusterIs { fsid: 7, name, shards: 4, sync: false, all: 3, hosts: (1..4).map(host).collect() };
         let placement = Some(Secrets::of_seed(1).placement);
         let pass = Secrets::of_seed(1).inner.passes().pass(SessionNumber(5), Holder::Anybody);
+        let identity = Identity { uid: 7, gids: (1..9).collect(), caps: 0 };
         let version = Blob(b"0.1.0".to_vec());
         let status = HostStatus {
             number: 1,
@@ -276,7 +280,7 @@ mod tests {
             Hello::Next { nonce: 4, number: 2 },
             Hello::NextIs { nonce: 4, next },
             Hello::Join { version: VERSION, nonce: 1, fsid: 2, first: 0 },
-            Hello::Welcome { nonce: 1, pass, placement, cluster },
+            Hello::Welcome { nonce: 1, pass, identity: Some(identity), placement, cluster },
             Hello::Refused { nonce: 1, why: Blob(b"no".to_vec()) },
             Hello::Status { nonce: 3 },
             Hello::Tell { nonce: 3, part: 1 },

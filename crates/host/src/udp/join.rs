@@ -9,6 +9,7 @@ use crate::sys;
 use onpath_transport::handshake::{self, To};
 use onpath_transport::{Config, Keyring, Room, peek};
 use onpath_wire::codec::Wire;
+use onpath_wire::identity::Identity;
 use onpath_wire::ids::SessionNumber;
 use onpath_wire::limits::SHARDS_MAX;
 use onpath_wire::secrets::{Pass, Placement};
@@ -26,6 +27,8 @@ const ANSWER_WITHIN: Duration = Duration::from_millis(200);
 pub struct Joined {
     /// Its session, and what shows that it was given it.
     pub pass: Pass,
+    /// As whom alone it may act, if its key does not allow any caller.
+    pub identity: Option<Identity>,
     /// At which slot a name is.
     pub placement: Placement,
     /// The cluster.
@@ -82,7 +85,7 @@ pub enum JoinError {
 }
 
 /// What a host tells one who joins: the session and where names are, if the coordinator is there, and the cluster.
-type Answer = (Pass, Option<Placement>, ClusterIs);
+type Answer = ((Pass, Option<Identity>), Option<Placement>, ClusterIs);
 
 struct Asker {
     config: Config,
@@ -104,14 +107,16 @@ pub fn join(hosts: &[SocketAddr], keys: Option<&Keys>, fsid: u64, patience: Dura
     let mut asked = hosts.to_vec();
     while Instant::now() < end {
         for host in asked.clone() {
-            let Some((pass, placement, cluster)) = Asker::new(host, keys)?.join(host, fsid)? else { continue };
+            let Some(((pass, identity), placement, cluster)) = Asker::new(host, keys)?.join(host, fsid)? else {
+                continue;
+            };
             let hosts = check(host, &cluster)?;
             if pass.session != SessionNumber::NONE {
                 let placement = placement.ok_or_else(|| JoinError::Contradiction {
                     host,
                     why: "it gives a session, and does not say where names are".to_owned(),
                 })?;
-                return Ok(Joined { pass, placement, cluster, hosts });
+                return Ok(Joined { pass, identity, placement, cluster, hosts });
             }
             // Slots are spread evenly: the first shard has that of the coordinator.
             let has = |(is, _): &&(HostIs, SocketAddr)| is.shards.contains(&0);
@@ -149,14 +154,16 @@ impl Asker {
         loop {
             let first = whole.as_ref().map_or(0, |(.., cluster)| cluster.hosts.len() as u16);
             let join = Hello::Join { version: VERSION, nonce: self.nonce, fsid, first };
-            let (pass, placement, page) = match self.ask(host, &join) {
-                Some(Hello::Welcome { pass, placement, cluster, .. }) => (pass, placement, cluster),
+            let (session, placement, page) = match self.ask(host, &join) {
+                Some(Hello::Welcome { pass, identity, placement, cluster, .. }) => {
+                    ((pass, identity), placement, cluster)
+                }
                 Some(Hello::Refused { why, .. }) => {
                     return Err(JoinError::Refused { host, why: words(&why.0) });
                 }
                 _ => return Ok(None),
             };
-            let none = || (pass, placement, ClusterIs { hosts: vec![], ..page.clone() });
+            let none = || (session, placement, ClusterIs { hosts: vec![], ..page.clone() });
             let (.., cluster) = whole.get_or_insert_with(none);
             if page.hosts.is_empty() || cluster.hosts.len() + page.hosts.len() >= usize::from(page.all) {
                 cluster.hosts.extend(page.hosts);

@@ -7,6 +7,7 @@ use super::{endpoint_of, endpoint_of_host, ways};
 use crate::sys;
 use hashbrown::HashMap;
 use onpath_transport::{Agreed, Config, Counters, EndpointId, Peer};
+use onpath_wire::identity::{Bound, Holder};
 use onpath_wire::ids::{NodeId, SessionNumber, ShardId};
 use std::cell::RefCell;
 use std::io;
@@ -50,6 +51,10 @@ pub(super) struct OtherState {
     pub(super) by_second: bool,
     /// Which session it is, of a client.
     pub(super) session: SessionNumber,
+    /// Whose that is, and as whom alone it acts, if not as anybody; by which version of the keys.
+    pub(super) holder: Holder,
+    pub(super) bound: Option<Arc<Bound>>,
+    pub(super) bound_at: u64,
     /// A directory of it was refused, and that was told.
     pub(super) refused: u64,
     /// It has said that it takes our messages.
@@ -113,6 +118,9 @@ impl Other {
             tries: 0,
             by_second: false,
             session: SessionNumber::NONE,
+            holder: Holder::Anybody,
+            bound: None,
+            bound_at: 0,
             refused: 0,
             greeted: false,
             heard_us: 0,

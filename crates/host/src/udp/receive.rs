@@ -6,6 +6,7 @@ use super::hosts::source;
 use super::peers::{Other, OtherState};
 use super::socket::{Inbox, Socket};
 use super::{THIS_PROCESS, greet, session_of};
+use crate::bound;
 use crate::clock::CLOCK;
 use crate::sys;
 use bytes::Bytes;
@@ -21,6 +22,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// Answers to what a peer may not ask.
+type Refusals = SmallVec<[Packet; 1]>;
 
 /// What came together.
 #[derive(Default)]
@@ -163,8 +167,13 @@ impl Shared {
                 return true; // the peer has counted it
             }
             state.heard_us = batch.now_us;
+            let Some(bound) = self.bound(&mut state) else {
+                batch.delivered.clear();
+                return true;
+            };
             let due = state.peer.next_deadline().is_some();
             drop(state);
+            let mut refusals = Refusals::new();
             for (to, mut packet) in batch.delivered.drain(..) {
                 if to == THIS_PROCESS && innet.is_none() {
                     self.reported(other, &packet);
@@ -173,18 +182,33 @@ impl Shared {
                 if let Some(innet) = innet {
                     packet = packet.through_switch(innet);
                 }
-                if innet.is_none_or(|innet| innet.common().destination == to.0) && self.admits(other, to, &packet) {
-                    batch.messages.push((to, packet));
-                } else {
+                if !innet.is_none_or(|innet| innet.common().destination == to.0) || !self.admits(other, to, &packet) {
                     self.counts.foreign.fetch_add(1, Ordering::Relaxed);
+                } else if let Some(refusal) = bound.as_ref().and_then(|bound| bound::refusal(bound, to, &packet)) {
+                    refusals.push(refusal);
+                } else {
+                    batch.messages.push((to, packet));
                 }
             }
+            let due = due || !refusals.is_empty();
+            self.refuse(other, refusals, batch.now_us);
             if due && !batch.touched.iter().any(|known| Arc::ptr_eq(known, other)) {
                 batch.touched.push(other.clone());
             }
             true
         };
         head.to_boot == self.config.boot && self.peers.with(head.endpoint, take).unwrap_or(false)
+    }
+
+    /// Answers what a peer may not ask.
+    fn refuse(&self, other: &Other, refusals: Refusals, now_us: u64) {
+        if refusals.is_empty() {
+            return;
+        }
+        self.counts.disallowed.fetch_add(refusals.len() as u64, Ordering::Relaxed);
+        let mut state = other.lock();
+        let session = NodeId::session(state.session.id());
+        refusals.into_iter().for_each(|refusal| self.queue(&mut state, now_us, session, refusal));
     }
 
     /// Whether a datagram that nothing seals may come from that peer: from its address alone.

@@ -6,17 +6,19 @@ use super::{EndpointId, Key, Keys, Wait, endpoint_of_host, endpoint_of_session, 
 use crate::journal::Commit;
 use crate::known::{Admission, Directory};
 use crate::member::NoJournal;
-use crate::node::{Node, NodeBuilder};
+use crate::node::{NoEffects, Node, NodeBuilder};
 use onpath_transport::handshake::{self, To};
 use onpath_transport::{Agreed, Config, Exchange, HEAD_BYTES, Keyring, Room, peek};
 use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::identity::Holder;
-use onpath_wire::ids::{NodeId, SessionNumber};
-use onpath_wire::secrets::{Pass, Placement, Secrets};
+use onpath_wire::ids::{NodeId, SessionNumber, ShardId};
+use onpath_wire::secrets::{Pass, PassKey, Placement, Secrets};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+mod owned;
 
 const CLUSTER: u32 = 7;
 const THIS: u16 = 1;
@@ -42,18 +44,22 @@ impl EndpointHooks for Hooks {
         self.0.strange.fetch_add(1, Ordering::Relaxed);
     }
     fn gave(&self, pass: &Pass) -> bool {
-        *pass == pass_of(pass.session)
+        passes().gave(pass)
     }
-    fn join(&self) -> Result<(Pass, Option<Placement>, ClusterIs), String> {
+    fn join(&self, holder: Holder) -> Result<(Pass, Option<Placement>, ClusterIs), String> {
         let session = SessionNumber(self.0.sessions.fetch_add(1, Ordering::Relaxed) + 1);
         let hosts = vec![HostIs { number: THIS, shards: vec![0], data: true, ..HostIs::default() }];
         let cluster = ClusterIs { fsid: CLUSTER.into(), shards: 1, all: 1, hosts, ..ClusterIs::default() };
-        Ok((pass_of(session), Some(Secrets::of_seed(1).placement), cluster))
+        Ok((passes().pass(session, holder), Some(Secrets::of_seed(1).placement), cluster))
     }
 }
 
+fn passes() -> PassKey {
+    Secrets::of_seed(1).inner.passes()
+}
+
 fn pass_of(session: SessionNumber) -> Pass {
-    Secrets::of_seed(1).inner.passes().pass(session, Holder::Anybody)
+    passes().pass(session, Holder::Anybody)
 }
 
 /// A host that is attacked. Another one is configured, which is whoever has its socket.
@@ -65,13 +71,17 @@ struct Victim {
 }
 
 fn victim(key: Option<Key>) -> Victim {
+    victim_with(key.map(Keys::one))
+}
+
+fn victim_with(keys: Option<Keys>) -> Victim {
     let other = socket("127.0.0.1");
     let place = |number, at: SocketAddr| (HostIs { number, shards: vec![number - 1], ..HostIs::default() }, at);
     let at = socket("127.0.0.1").local_addr().unwrap(); // free again
     let config = EndpointConfig {
         me: endpoint_of_host(THIS),
         cluster: CLUSTER,
-        keys: key.map(Keys::one),
+        keys,
         bind: at,
         hosts: vec![place(THIS, at), place(OTHER, other.local_addr().unwrap())],
         serves: true,
@@ -80,7 +90,9 @@ fn victim(key: Option<Key>) -> Victim {
     };
     let told = Arc::new(Told::default());
     let endpoint = Endpoint::bind(config, Hooks(told.clone())).unwrap();
-    let node = NodeBuilder::new().start(Commit::Interval(1), None, Arc::new(NoJournal));
+    let mut builder = NodeBuilder::new();
+    builder.add(NodeId::shard(ShardId(0)), owned::Deaf, NoEffects);
+    let node = builder.start(Commit::Interval(1), None, Arc::new(NoJournal));
     endpoint.receive_for(&node).unwrap();
     Victim { endpoint, at, told, other }
 }

@@ -3,6 +3,7 @@
 mod add;
 pub(crate) mod config;
 pub(crate) mod init;
+mod keys;
 mod rotate;
 mod status;
 
@@ -21,9 +22,9 @@ enum ClusterCommand {
     Init(init::InitArgs),
     /// Adds a host to a configuration.
     Add(add::AddArgs),
-    /// Changes the key that seals all messages, while hosts and mounts go on.
+    /// Changes the key that seals all messages, and gives clients keys of their own, while hosts and mounts go on.
     #[command(subcommand)]
-    Key(rotate::KeyCommand),
+    Key(keys::KeyCommand),
     /// Shows a configuration, and which of its hosts answer.
     Status(status::StatusArgs),
 }
@@ -32,7 +33,7 @@ pub(crate) fn run(args: ClusterArgs) -> anyhow::Result<()> {
     match args.command {
         ClusterCommand::Init(args) => init::run(args),
         ClusterCommand::Add(args) => add::run(args),
-        ClusterCommand::Key(command) => rotate::run(command),
+        ClusterCommand::Key(command) => keys::run(command),
         ClusterCommand::Status(args) => status::run(args),
     }
 }

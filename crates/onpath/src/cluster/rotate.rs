@@ -3,21 +3,13 @@
 
 use crate::cli::say;
 use anyhow::{Context, bail};
-use clap::{Args, Subcommand};
+use clap::Args;
 use onpath_client::key::{self, FORMER, KEY, KEY_BYTES, Lines, NEXT, hexadecimal};
 use onpath_host::sys::random_bytes;
 use onpath_wire::shown::Shown;
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
-
-/// `onpath cluster key …`.
-#[derive(Subcommand, Debug)]
-pub(super) enum KeyCommand {
-    /// Does the next of three steps in these files; then copy them to all hosts and clients, which read them within seconds, and do the
-    /// next one when `onpath cluster status` shows that all have both keys.
-    Rotate(RotateArgs),
-}
 
 /// Arguments of `onpath cluster key rotate`.
 #[derive(Args, Debug)]
@@ -61,8 +53,7 @@ impl Stage {
     }
 }
 
-pub(super) fn run(command: KeyCommand) -> anyhow::Result<()> {
-    let KeyCommand::Rotate(RotateArgs { files }) = command;
+pub(super) fn run(RotateArgs { files }: RotateArgs) -> anyhow::Result<()> {
     let mut all = Vec::new();
     for file in &files {
         key::read(file)?; // it is one, and nobody else reads it
@@ -125,7 +116,7 @@ fn with_keys(text: &str, stage: &Stage) -> String {
 }
 
 /// Replaces a file as a whole; it stays its owner's, and readable by nobody else.
-fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
+pub(super) fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     let place = file.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let before = std::fs::metadata(file)?;
     let mut new = tempfile::NamedTempFile::new_in(place)?;

@@ -10,6 +10,7 @@ mod load;
 mod lost;
 mod names;
 mod narrow;
+mod owned;
 mod past;
 mod powers;
 mod readme;
