@@ -1,5 +1,6 @@
 //! The calls of a client for threads, which wait.
 
+use crate::caller::Caller;
 use crate::client::Options;
 use crate::counters::Counters;
 use crate::error::Error;
@@ -8,6 +9,7 @@ use crate::listing::Entry;
 use crate::metadata::Metadata;
 use crate::names::{Replace, Time};
 use crate::source::Source;
+use crate::walk::Link;
 use bytes::Bytes;
 use std::io;
 use std::pin::pin;
@@ -60,6 +62,14 @@ impl Client {
     /// As [`Client::connect`].
     pub fn connect_to(source: &Source, options: &Options) -> Result<Client, Error> {
         crate::Client::connect_here(source, options).map(Client)
+    }
+
+    /// The same session, with paths that begin at a directory.
+    ///
+    /// # Errors
+    /// As [`within`](crate::Client::within).
+    pub fn within(&self, caller: &Caller, path: impl AsRef<[u8]> + Send, link: Link) -> Result<Client, Error> {
+        wait(self.0.within(caller, path, link)).map(Client)
     }
 
     /// What the file system is called: the DIR, or the URL of its hosts.

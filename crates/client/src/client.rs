@@ -8,7 +8,7 @@ use crate::file::{self, File, OpenOptions};
 use crate::listing::{self, Listing, Sorted};
 use crate::metadata::{FileType, Metadata};
 use crate::names::{self, Replace, SetXattr, Space, Time};
-use crate::session::Running;
+use crate::session::{Running, Session};
 use crate::source::Source;
 use crate::walk::Link;
 use crate::whole::{Reader, Writer};
@@ -16,6 +16,7 @@ use arc_swap::ArcSwap;
 use futures_channel::oneshot;
 use onpath_session::SessionIn;
 use onpath_wire::errno::Errno;
+use onpath_wire::ids::InodeId;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +43,8 @@ impl Default for Options {
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
+    /// Where its paths begin, if not at the root of the file system, and what that is called.
+    base: Option<(InodeId, Arc<str>)>,
 }
 
 struct Shared {
@@ -69,11 +72,18 @@ impl Client {
 
     fn of(source: Source, options: Options, running: Running) -> Client {
         let running = ArcSwap::from_pointee(running);
-        Client { shared: Arc::new(Shared { source, options, running }) }
+        Client { shared: Arc::new(Shared { source, options, running }), base: None }
+    }
+
+    /// The session of this process, and where paths begin.
+    async fn session(&self) -> Result<Session, Error> {
+        let running = self.running().await?;
+        let (root, name) = self.base.clone().unwrap_or_else(|| (InodeId::ROOT, running.name.clone()));
+        Ok(Session { running, root, name })
     }
 
     /// The session of this process.
-    async fn session(&self) -> Result<Arc<Running>, Error> {
+    async fn running(&self) -> Result<Arc<Running>, Error> {
         let running = self.shared.running.load_full();
         if running.is_here() {
             return Ok(running);
@@ -83,9 +93,22 @@ impl Client {
         Ok(if Arc::ptr_eq(&before, &running) { own } else { before.clone() })
     }
 
+    /// The same session, with paths that begin at a directory, which it stays whatever becomes of its names: as a descriptor of it does for
+    /// openat(2) and the like. Neither "..", nor a slash or a symbolic link in such a path leads above it.
+    ///
+    /// # Errors
+    /// As open(2) with O_DIRECTORY, and as with O_NOFOLLOW too where that is [`Link::Itself`].
+    pub async fn within(&self, caller: &Caller, path: impl AsRef<[u8]> + Send, link: Link) -> Result<Client, Error> {
+        let (path, session) = (path.as_ref(), self.session().await?);
+        let is = names::directory(&session.asks(caller), path, link).await;
+        let id = is.map_err(|error| error.at(&session.name, path))?;
+        let name = format!("{}/{}", session.name, String::from_utf8_lossy(path).trim_matches('/'));
+        Ok(Client { shared: self.shared.clone(), base: Some((id, name.trim_end_matches('/').into())) })
+    }
+
     /// What the file system is called: the DIR, or the URL of its hosts.
     pub fn source(&self) -> String {
-        self.shared.running.load().name.clone()
+        self.shared.running.load().name.to_string()
     }
 
     /// What the session of this process has done.

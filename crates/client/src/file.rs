@@ -5,7 +5,7 @@ use crate::counters::add;
 use crate::error::{Error, ErrorKind};
 use crate::metadata::Metadata;
 use crate::names::{self, Replace, Time};
-use crate::session::{Asks, Running};
+use crate::session::{Asks, Session};
 use crate::walk::{self, Found, Last, Link, Place};
 use bytes::Bytes;
 use onpath_session::fs::{FsOp, FsReply, Handle, OpenMode};
@@ -117,7 +117,7 @@ impl Allocation {
 
 /// A file that is open. Its calls are done as who has opened it. It is closed when it is dropped.
 pub struct File {
-    pub(crate) session: Arc<Running>,
+    pub(crate) session: Session,
     caller: Caller,
     path: Vec<u8>,
     id: InodeId,
@@ -137,7 +137,7 @@ impl Drop for File {
 }
 
 pub(crate) async fn open(
-    session: &Arc<Running>,
+    session: &Session,
     caller: &Caller,
     path: &[u8],
     options: &OpenOptions,
@@ -191,7 +191,7 @@ pub(crate) async fn open(
 }
 
 /// A file without a name, in the directory of `path`.
-pub(crate) async fn unnamed(session: &Arc<Running>, caller: &Caller, path: &[u8], mode: u32) -> Result<File, Error> {
+pub(crate) async fn unnamed(session: &Session, caller: &Caller, path: &[u8], mode: u32) -> Result<File, Error> {
     let asks = session.asks(caller);
     let place = walk::place(&asks, path).await?;
     if !matches!(place.last, Last::Name(_)) || place.slash {
@@ -210,7 +210,7 @@ pub(crate) async fn unnamed(session: &Arc<Running>, caller: &Caller, path: &[u8]
 }
 
 impl File {
-    fn new(session: &Arc<Running>, caller: &Caller, path: &[u8], id: InodeId, handle: Handle, append: bool) -> File {
+    fn new(session: &Session, caller: &Caller, path: &[u8], id: InodeId, handle: Handle, append: bool) -> File {
         let (session, caller, path) = (session.clone(), caller.clone(), path.to_vec());
         File { session, caller, path, id, handle, append, place: None, open: true }
     }
@@ -407,7 +407,7 @@ impl File {
     /// As copy_file_range(2). EXDEV: `from` is of another session.
     pub async fn copy_from(&self, from: &File, from_offset: u64, offset: u64, bytes: u64) -> Result<u64, Error> {
         let copied = async {
-            if !Arc::ptr_eq(&self.session, &from.session) {
+            if !Arc::ptr_eq(&self.session.running, &from.session.running) {
                 return Err(Errno::EXDEV.into());
             }
             let op = FsOp::Copy { from: from.handle, from_offset, handle: self.handle, offset, bytes };

@@ -3,7 +3,7 @@
 use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::metadata::{FileType, Metadata};
-use crate::session::Running;
+use crate::session::Session;
 use crate::walk::{self, Link};
 use onpath_session::fs::{FsOp, FsReply, Handle};
 use onpath_wire::errno::Errno;
@@ -11,7 +11,6 @@ use onpath_wire::ids::{Cookie, InodeId};
 use onpath_wire::inode::Kind;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
 
 /// What a page of a listing is asked for, bytes.
 const PAGE_BYTES: u32 = 64 << 10;
@@ -33,7 +32,7 @@ pub struct Entry {
 
 /// A directory that is being read, page after page. Names that are there from its beginning to its end come once.
 pub struct Listing {
-    session: Arc<Running>,
+    session: Session,
     caller: Caller,
     path: Vec<u8>,
     id: InodeId,
@@ -50,12 +49,7 @@ impl Drop for Listing {
     }
 }
 
-pub(crate) async fn open(
-    session: &Arc<Running>,
-    caller: &Caller,
-    path: &[u8],
-    attributes: bool,
-) -> Result<Listing, Error> {
+pub(crate) async fn open(session: &Session, caller: &Caller, path: &[u8], attributes: bool) -> Result<Listing, Error> {
     let asks = session.asks(caller);
     let attr = walk::resolve(&asks, path, Link::Follow).await?;
     if attr.kind != Kind::Directory {
@@ -139,7 +133,7 @@ impl Listing {
 /// A directory in the byte order of its names, from a copy that is taken when it is first asked for and whenever it has come to an end: at most
 /// 65,536 names at a time, whatever the size of the directory.
 pub struct Sorted {
-    session: Arc<Running>,
+    session: Session,
     caller: Caller,
     path: Vec<u8>,
     /// The names behind `from`, sorted.
@@ -174,7 +168,7 @@ impl Ord for ByName {
 }
 
 impl Sorted {
-    pub(crate) fn new(session: &Arc<Running>, caller: &Caller, path: &[u8]) -> Sorted {
+    pub(crate) fn new(session: &Session, caller: &Caller, path: &[u8]) -> Sorted {
         let (session, caller, path) = (session.clone(), caller.clone(), path.to_vec());
         Sorted { session, caller, path, names: Vec::new(), from: None, complete: false, taken: false }
     }

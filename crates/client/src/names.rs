@@ -77,6 +77,15 @@ pub(crate) async fn of_inode(asks: &Asks<'_>, id: InodeId) -> Result<Metadata, E
     }
 }
 
+/// The directory that a path leads to.
+pub(crate) async fn directory(asks: &Asks<'_>, path: &[u8], link: Link) -> Result<InodeId, Error> {
+    let attr = walk::resolve(asks, path, link).await?;
+    if attr.kind != Kind::Directory {
+        return Err(Errno::ENOTDIR.into());
+    }
+    Ok(attr.id)
+}
+
 pub(crate) async fn access(asks: &Asks<'_>, path: &[u8], mask: u32) -> Result<(), Error> {
     let attr = walk::resolve(asks, path, Link::Follow).await?;
     if mask & !7 != 0 {

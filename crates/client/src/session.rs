@@ -13,8 +13,9 @@ use onpath_host::node::{Node, NodeBuilder};
 use onpath_host::udp::Wait;
 use onpath_session::fs::{FsOp, FsReply};
 use onpath_session::protected::Levels;
-use onpath_session::{AccessTimes, Session, SessionConfig, SessionIn};
-use onpath_wire::ids::NodeId;
+use onpath_session::{AccessTimes, SessionConfig, SessionIn};
+use onpath_wire::ids::{InodeId, NodeId};
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// A session that runs in this process.
@@ -22,7 +23,7 @@ pub(crate) struct Running {
     pub(crate) requests: Arc<Requests>,
     node: Arc<Node>,
     /// What the file system is called.
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     /// The process that began it: a fork of that has none of its threads.
     process: u32,
 }
@@ -35,8 +36,8 @@ impl Running {
             Source::Dir(dir) => Way::find(dir, None, options.patience)?,
             Source::Hosts(hosts, name) => Way::to_hosts(hosts, key_file, options.patience, name.clone())?,
         };
-        let (name, there) = (way.source(), way.there());
-        let session = Session::new(SessionConfig {
+        let (name, there) = (Arc::from(way.source()), way.there());
+        let session = onpath_session::Session::new(SessionConfig {
             session: there.session,
             cluster: there.fsid as u32,
             map: there.map.clone(),
@@ -65,9 +66,28 @@ impl Running {
     pub(crate) fn is_here(&self) -> bool {
         self.process == std::process::id()
     }
+}
 
+/// A session whose paths begin at a directory of the file system.
+#[derive(Clone)]
+pub(crate) struct Session {
+    pub(crate) running: Arc<Running>,
+    pub(crate) root: InodeId,
+    /// What that directory is called.
+    pub(crate) name: Arc<str>,
+}
+
+impl Session {
     pub(crate) fn asks<'a>(&'a self, caller: &'a Caller) -> Asks<'a> {
-        Asks { requests: &self.requests, caller }
+        Asks { requests: &self.running.requests, caller, root: self.root }
+    }
+}
+
+impl Deref for Session {
+    type Target = Running;
+
+    fn deref(&self) -> &Running {
+        &self.running
     }
 }
 
@@ -95,6 +115,8 @@ impl Drop for Running {
 pub(crate) struct Asks<'a> {
     pub(crate) requests: &'a Arc<Requests>,
     pub(crate) caller: &'a Caller,
+    /// Where paths begin.
+    pub(crate) root: InodeId,
 }
 
 impl Asks<'_> {

@@ -84,7 +84,7 @@ enum End {
     Before,
 }
 
-/// What a path leads to, from the root.
+/// What a path leads to, from where paths begin.
 pub(crate) async fn resolve(asks: &Asks<'_>, path: &[u8], link: Link) -> Result<AttrWire, Error> {
     match walk(asks, path, link, End::Inode).await? {
         Found::Inode(attr) => Ok(attr),
@@ -108,7 +108,7 @@ pub(crate) async fn place(asks: &Asks<'_>, path: &[u8]) -> Result<Place, Error> 
 async fn walk(asks: &Asks<'_>, path: &[u8], link: Link, end: End) -> Result<Found, Error> {
     check(path)?;
     let mut todo: VecDeque<Part> = parts(path).collect();
-    let (mut at, mut links) = (attr_of(asks, InodeId::ROOT).await?, 0);
+    let (mut at, mut links) = (attr_of(asks, asks.root).await?, 0);
     while let Some(part) = todo.pop_front() {
         if at.kind != Kind::Directory {
             return Err(Errno::ENOTDIR.into());
@@ -126,6 +126,10 @@ async fn walk(asks: &Asks<'_>, path: &[u8], link: Link, end: End) -> Result<Foun
             Part::Here => search(asks, at.id).await?,
             Part::Up => {
                 search(asks, at.id).await?;
+                // As after chroot(2): nothing leads above where paths begin.
+                if at.id == asks.root {
+                    continue;
+                }
                 at = entry(asks.ask(FsOp::LookupParent { id: at.id }).await?)?;
             }
             Part::Name(name) => {
@@ -156,7 +160,7 @@ async fn walk(asks: &Asks<'_>, path: &[u8], link: Link, end: End) -> Result<Foun
                 let target = target(asks, found.id).await?;
                 check(&target)?;
                 if target.starts_with(b"/") {
-                    at = attr_of(asks, InodeId::ROOT).await?;
+                    at = attr_of(asks, asks.root).await?;
                 }
                 parts(&target).rev().for_each(|part| todo.push_front(part));
             }

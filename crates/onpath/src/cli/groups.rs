@@ -4,9 +4,10 @@ use clap::Command;
 use std::fmt::Write;
 
 /// Every command but `help`, in its group.
-pub(super) const GROUPS: [(&str, &[&str]); 4] = [
+pub(super) const GROUPS: [(&str, &[&str]); 5] = [
     ("Admin", &["cluster", "format", "fsck", "reshape", "switch"]),
-    ("Inspect", &["status", "top", "inspect", "du", "df", "find", "stat"]),
+    ("Inspect", &["status", "top", "inspect", "du", "df", "find"]),
+    ("Without a mount", &["ls", "stat", "cat", "mkdir", "rm"]),
     ("Service", &["dev", "serve", "mount", "umount"]),
     ("Tool", &["import", "export", "rmr", "chmod", "chown", "bench", "sim", "explore", "completions", "man"]),
 ];

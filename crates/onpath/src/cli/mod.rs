@@ -4,6 +4,7 @@ mod arguments;
 mod groups;
 
 use crate::progress::AboveBar;
+use crate::walk::Undone;
 use crate::{
     bench, cluster, copy, dev, explore, format, fsck, generate, inspect, mount, remote, reshape, serve, sim, status,
     switch, top, tree, umount,
@@ -80,6 +81,14 @@ pub(crate) enum Command {
     Top(top::TopArgs),
     /// Shows what a path of a file system is, without a mount.
     Stat(remote::stat::StatArgs),
+    /// Lists directories, without a mount.
+    Ls(remote::ls::LsArgs),
+    /// Prints files, without a mount.
+    Cat(remote::cat::CatArgs),
+    /// Makes directories, without a mount.
+    Mkdir(remote::mkdir::MkdirArgs),
+    /// Removes files and directories, without a mount.
+    Rm(remote::rm::RmArgs),
     /// Sums up trees: files, directories, bytes.
     Du(tree::du::DuArgs),
     /// Shows the space of mounted file systems.
@@ -204,6 +213,10 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Umount(args) => umount::run(args),
         Command::Top(args) => top::run(args),
         Command::Stat(args) => remote::stat::run(args),
+        Command::Ls(args) => remote::ls::run(args),
+        Command::Cat(args) => remote::cat::run(args),
+        Command::Mkdir(args) => remote::mkdir::run(args),
+        Command::Rm(args) => remote::rm::run(args),
         Command::Du(args) => tree::du::run(args),
         Command::Df(args) => tree::df::run(args),
         Command::Find(args) => tree::find::run(args),
@@ -227,10 +240,13 @@ pub(crate) fn start_log(args: &LogArgs) {
 }
 
 /// Exit codes as mount(8) gives them: 1 wrong use, not permitted, or something was left undone; 2 system; 32 the mount failed. fsck has
-/// its own; `status` ends with 3 or 4 if a file system is degraded or down.
+/// its own; `status` ends with 3 or 4 if a file system is degraded or down, `ls` with 2 if a path cannot be looked at.
 pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     if let Some(code) = fsck::exit_code(error) {
         return code;
+    }
+    if let Some(undone) = error.downcast_ref::<Undone>() {
+        return undone.code();
     }
     match error.downcast_ref::<MountError>() {
         Some(MountError::NotRoot) => return 1,
@@ -244,6 +260,9 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
         return 1;
     }
     if error.is::<JoinError>() || error.is::<MemberError>() {
+        return 32;
+    }
+    if remote::is_out_of_reach(error) {
         return 32;
     }
     if error.is::<WayError>() || error.is::<StreamError>() || error.is::<ServerError>() || error.is::<DirError>() {
@@ -266,7 +285,7 @@ pub(crate) fn usage(mut error: clap::Error) -> ExitCode {
         false => 0,
         true if called().as_deref() == Some(fsck::NAME) => fsck::EXIT_USAGE,
         // 1 would be an error, and what is above 2 tells how a file system is.
-        true if called().as_deref() == Some("status") => 2,
+        true if matches!(called().as_deref(), Some("status" | "ls")) => 2,
         true => 1,
     })
 }

@@ -1,19 +1,28 @@
 //! Commands on paths of a file system that need no mount and no root: each is a session of its own.
 
+pub(crate) mod cat;
+mod glob;
+pub(crate) mod ls;
+pub(crate) mod mkdir;
+mod name;
+mod people;
+pub(crate) mod rm;
 pub(crate) mod stat;
 
+use crate::walk::{Report, Undone};
 use anyhow::{Context, bail};
 use clap::Args;
+pub(crate) use name::{Place, Target};
 use onpath_client::blocking::Client;
-use onpath_client::{Caller, Options, Source, url};
+use onpath_client::{Caller, Error, ErrorKind, Options, Source, url};
 use onpath_wire::shown::Shown;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Where the paths of a command are.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct AtArgs {
     /// The file system of paths that name none: the DIR of a running `onpath dev`, or onpath://HOST[:PORT][,HOST…]/.
     #[arg(long, env = "ONPATH_AT", value_name = "SOURCE")]
@@ -25,33 +34,24 @@ pub(crate) struct AtArgs {
     #[arg(long, env = "ONPATH_JOIN_TIMEOUT", value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
-}
-
-/// A path and the file system in which it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    source: Source,
-    /// From its root.
-    pub(crate) path: Vec<u8>,
-}
-
-/// The sessions of one command: one a file system.
-pub(crate) struct Clients {
-    open: Vec<(Source, Client)>,
-    options: Options,
-    /// As whom this process acts.
-    pub(crate) me: Caller,
+    /// Take *, ? and [ in paths as they are; otherwise such a path stands for all that fit, as in a shell.
+    #[arg(long)]
+    literal: bool,
 }
 
 impl AtArgs {
     /// Where a word of the command line is.
-    pub(crate) fn place(&self, word: &OsString) -> anyhow::Result<Place> {
+    fn place(&self, word: &OsStr) -> anyhow::Result<Place> {
         if url::is_url(Path::new(word)) {
             let text = word
                 .to_str()
                 .with_context(|| format!("{}: a URL is UTF-8; write --at URL and the path", word.shown()))?;
             let (source, path) = Source::parse(text)?;
-            return Ok(Place { source, path: rooted(path.as_bytes()) });
+            let prefix = match text.strip_suffix(&path) {
+                Some(prefix) if prefix.ends_with('/') => prefix.to_owned(),
+                _ => format!("{text}/"),
+            };
+            return Ok(Place { source, prefix, path: rooted(path.as_bytes()) });
         }
         let Some(at) = &self.at else {
             bail!("{} names no file system: write onpath://HOST/PATH, or --at SOURCE", word.shown());
@@ -60,12 +60,13 @@ impl AtArgs {
         if !below.is_empty() {
             bail!("--at {}: it names a path; name the file system alone", at.shown());
         }
-        Ok(Place { source, path: rooted(word.as_bytes()) })
+        Ok(Place { source, prefix: String::new(), path: rooted(word.as_bytes()) })
     }
 
-    pub(crate) fn clients(&self) -> Clients {
-        let options = Options { key_file: self.key_file.clone(), patience: Duration::from_secs(self.timeout) };
-        Clients { open: Vec::new(), options, me: Caller::of_this_process() }
+    /// Begins the work of a command.
+    pub(crate) fn begin(&self) -> Work {
+        let me = Caller::of_this_process();
+        Work { args: self.clone(), open: Vec::new(), me, report: Report::new() }
     }
 }
 
@@ -74,21 +75,86 @@ fn rooted(path: &[u8]) -> Vec<u8> {
     if path.is_empty() { b"/".to_vec() } else { path.to_vec() }
 }
 
-impl Clients {
-    /// The session of a file system.
-    pub(crate) fn of(&mut self, place: &Place) -> anyhow::Result<Client> {
-        if let Some((_, client)) = self.open.iter().find(|(source, _)| *source == place.source) {
-            return Ok(client.clone());
+/// A command at work: its sessions, one a file system, and what has failed.
+pub(crate) struct Work {
+    args: AtArgs,
+    open: Vec<(Source, Client)>,
+    /// As whom this process acts.
+    pub(crate) me: Caller,
+    pub(crate) report: Report,
+}
+
+impl Work {
+    /// What words of the command line stand for, in their order; a pattern that fits nothing stands for itself.
+    ///
+    /// # Errors
+    /// A word that names no file system, or one that cannot be had.
+    pub(crate) fn targets(&mut self, words: &[OsString]) -> anyhow::Result<Vec<Target>> {
+        let mut all = Vec::new();
+        for word in words {
+            let target = self.target(word)?;
+            match glob::expand(&target, &self.me).filter(|_| !self.args.literal) {
+                Some(paths) => all.extend(paths.into_iter().map(|path| target.with_path(path))),
+                None => all.push(target),
+            }
         }
-        let client = Client::connect_to(&place.source, &self.options)?;
-        self.open.push((place.source.clone(), client.clone()));
-        Ok(client)
+        Ok(all)
+    }
+
+    /// What a word stands for that is no pattern.
+    ///
+    /// # Errors
+    /// As [`Work::targets`].
+    pub(crate) fn target(&mut self, word: &OsStr) -> anyhow::Result<Target> {
+        let place = self.args.place(word)?;
+        let known = self.open.iter().find(|(source, _)| *source == place.source);
+        let client = match known {
+            Some((_, client)) => client.clone(),
+            None => {
+                let client = self.connect(&place.source)?;
+                self.open.push((place.source.clone(), client.clone()));
+                client
+            }
+        };
+        Ok(Target { client, prefix: place.prefix, path: place.path })
+    }
+
+    fn connect(&self, source: &Source) -> Result<Client, Error> {
+        let patience = Duration::from_secs(self.args.timeout);
+        Client::connect_to(source, &Options { key_file: self.args.key_file.clone(), patience })
+    }
+
+    /// The result of a call; a failure is told.
+    pub(crate) fn told<T>(&self, result: Result<T, Error>) -> Option<T> {
+        result.map_err(|error| self.report.note(&error.to_string())).ok()
     }
 
     /// Ends all sessions.
-    pub(crate) fn close(self) {
-        self.open.into_iter().for_each(|(_, client)| client.close());
+    ///
+    /// # Errors
+    /// Something has failed.
+    pub(crate) fn end(self) -> anyhow::Result<()> {
+        self.end_with(None)
     }
+
+    /// The same with an exit code of its own for what has failed.
+    pub(crate) fn end_with(self, code: Option<u8>) -> anyhow::Result<()> {
+        self.open.into_iter().for_each(|(_, client)| client.close());
+        match (self.report.failures(), code) {
+            (0, _) => Ok(()),
+            (failures, code) => Err(Undone::of(failures).with_code(code.unwrap_or(1)).into()),
+        }
+    }
+}
+
+/// Whether there is no way to the file system: it, and not a path of it, is what cannot be had.
+pub(crate) fn is_out_of_reach(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<Error>().is_some_and(|error| matches!(error.kind(), ErrorKind::Way(_)))
+}
+
+/// Whether that is the errno of an error.
+fn is(error: &Error, errno: rustix::io::Errno) -> bool {
+    error.raw_os_error() == Some(errno.raw_os_error())
 }
 
 #[cfg(test)]
@@ -96,16 +162,20 @@ mod tests {
     use super::*;
 
     fn args(at: Option<&str>) -> AtArgs {
-        AtArgs { at: at.map(str::to_owned), key_file: None, timeout: 1 }
+        AtArgs { at: at.map(str::to_owned), key_file: None, timeout: 1, literal: false }
     }
 
     #[test]
     fn a_word_is_a_url_or_a_path_at_a_source() {
-        let place = |at, word: &str| args(at).place(&OsString::from(word));
+        let place = |at, word: &str| args(at).place(OsStr::new(word));
         let url = place(None, "onpath://127.0.0.1/a/b").unwrap();
-        assert_eq!(url.path, b"a/b");
-        assert_eq!(place(Some("onpath://127.0.0.1/"), "a/b").unwrap(), url);
-        assert_eq!(place(None, "onpath://127.0.0.1").unwrap().path, b"/");
+        assert_eq!((url.path.as_slice(), url.prefix.as_str()), (&b"a/b"[..], "onpath://127.0.0.1/"));
+        let plain = place(Some("onpath://127.0.0.1/"), "a/b").unwrap();
+        assert_eq!((plain.source, plain.path, plain.prefix.as_str()), (url.source, url.path, ""));
+        for root in ["onpath://127.0.0.1", "onpath://127.0.0.1/"] {
+            let root = place(None, root).unwrap();
+            assert_eq!((root.path.as_slice(), root.prefix.as_str()), (&b"/"[..], "onpath://127.0.0.1/"));
+        }
         assert_eq!(place(Some("/srv/fs"), "/a").unwrap().source, Source::Dir("/srv/fs".into()));
         assert!(place(None, "/a").unwrap_err().to_string().contains("names no file system"));
         assert!(place(Some("onpath://127.0.0.1/x"), "a").unwrap_err().to_string().contains("names a path"));

@@ -1,10 +1,10 @@
 //! `onpath stat PATH…`: what stat(1) tells, without a mount.
 
 use super::AtArgs;
+use super::name::put_name;
 use crate::cli::say;
 use clap::Args;
 use onpath_client::Metadata;
-use onpath_wire::shown::Shown;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -26,27 +26,19 @@ pub(crate) struct StatArgs {
 }
 
 pub(crate) fn run(args: StatArgs) -> anyhow::Result<()> {
-    let mut clients = args.at.clients();
-    let mut failed = 0;
-    for word in &args.paths {
-        let place = args.at.place(word)?;
-        let client = clients.of(&place)?;
+    let mut work = args.at.begin();
+    for target in work.targets(&args.paths)? {
         let told = match args.dereference {
-            true => client.stat(&clients.me, &place.path),
-            false => client.lstat(&clients.me, &place.path),
+            true => target.client.stat(&work.me, &target.path),
+            false => target.lstat(&work.me),
         };
-        match told {
-            Ok(is) if args.json => say(&as_json(&word.to_string_lossy(), &is).to_string()),
-            Ok(is) => say(&as_text(&word.shown().to_string(), &is)),
-            Err(error) => {
-                eprintln!("onpath: {error}");
-                failed += 1;
-            }
+        match work.told(told) {
+            Some(is) if args.json => say(&as_json(&target.name(), &is).to_string()),
+            Some(is) => say(&as_text(&target.shown(), &is)),
+            None => {}
         }
     }
-    clients.close();
-    anyhow::ensure!(failed == 0, "{failed} of {} paths failed", args.paths.len());
-    Ok(())
+    work.end()
 }
 
 /// A time as `SECONDS.NANOSECONDS` since 1970.
@@ -66,9 +58,16 @@ fn as_text(name: &str, is: &Metadata) -> String {
     text.trim_end().to_owned()
 }
 
-fn as_json(name: &str, is: &Metadata) -> Value {
-    json!({
-        "path": name,
+/// Major and minor number of a device, of what st_rdev has (Linux).
+pub(super) fn device(rdev: u64) -> String {
+    let major = (rdev >> 8) & 0xfff | (rdev >> 32) & !0xfff;
+    let minor = rdev & 0xff | (rdev >> 12) & !0xff;
+    format!("{major}, {}", minor as u32)
+}
+
+/// What is known of a file, for programs.
+pub(super) fn as_json(path: &[u8], is: &Metadata) -> Value {
+    let mut object = json!({
         "type": is.file_type.describe(),
         "mode": format!("{:06o}", is.mode()),
         "ino": is.ino,
@@ -82,5 +81,7 @@ fn as_json(name: &str, is: &Metadata) -> Value {
         "mtime_ns": is.mtime,
         "ctime_ns": is.ctime,
         "btime_ns": is.btime,
-    })
+    });
+    put_name(&mut object, "path", path);
+    object
 }

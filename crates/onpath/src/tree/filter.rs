@@ -76,7 +76,7 @@ impl FromStr for Kind {
 }
 
 /// Whether a name fits a pattern of `*`, `?`, `[abc]`, `[a-z]`, `[!abc]` and `\`, over bytes.
-pub(super) fn fits(pattern: &[u8], name: &[u8]) -> bool {
+pub(crate) fn fits(pattern: &[u8], name: &[u8]) -> bool {
     // Where to go on if what follows the last star does not fit.
     let mut retry: Option<(usize, usize)> = None;
     let (mut p, mut n) = (0, 0);

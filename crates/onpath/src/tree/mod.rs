@@ -14,6 +14,9 @@ mod owner;
 pub(crate) mod rmr;
 mod sum;
 
+pub(crate) use filter::fits;
+pub(crate) use mode::ModeChange;
+
 use crate::cli::say;
 use crate::progress::Progress;
 use crate::walk::{Report, Trees, Visitor, WalkArgs, walk};

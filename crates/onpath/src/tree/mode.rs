@@ -4,14 +4,14 @@ use std::str::FromStr;
 
 /// What becomes of permission bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ModeChange {
+pub(crate) enum ModeChange {
     Absolute(u32),
     Clauses(Vec<Clause>),
 }
 
 /// One of `u+rw`, `g=u`, `a-x`, ….
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Clause {
+pub(crate) struct Clause {
     /// Bits of the classes it is about.
     who: u32,
     operator: char,
@@ -19,7 +19,7 @@ pub(super) struct Clause {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Bits {
+pub(crate) enum Bits {
     /// Bits of all classes, and whether X was among them.
     Given { bits: u32, search: bool },
     /// Those of another class: 6, 3 or 0, its shift.
@@ -96,7 +96,7 @@ fn bits(letters: &str) -> Option<Bits> {
 
 impl ModeChange {
     /// The bits of `mode` (without its file type) afterwards.
-    pub(super) fn apply(&self, mode: u32, is_dir: bool) -> u32 {
+    pub(crate) fn apply(&self, mode: u32, is_dir: bool) -> u32 {
         match self {
             ModeChange::Absolute(mode) => *mode,
             ModeChange::Clauses(clauses) => {

@@ -24,6 +24,7 @@ pub(crate) struct Report {
 #[derive(Debug)]
 pub(crate) struct Undone {
     failures: u64,
+    code: u8,
 }
 
 impl fmt::Display for Undone {
@@ -40,7 +41,17 @@ impl std::error::Error for Undone {}
 impl Undone {
     /// So many failures, each of which was told.
     pub(crate) fn of(failures: u64) -> Undone {
-        Undone { failures }
+        Undone { failures, code: 1 }
+    }
+
+    /// The same with another exit code than 1.
+    pub(crate) fn with_code(self, code: u8) -> Undone {
+        Undone { code, ..self }
+    }
+
+    /// The exit code of the command.
+    pub(crate) fn code(&self) -> u8 {
+        self.code
     }
 }
 
@@ -120,7 +131,7 @@ impl Report {
     pub(crate) fn result(&self) -> anyhow::Result<()> {
         match self.failures() {
             0 => Ok(()),
-            failures => Err(Undone { failures }.into()),
+            failures => Err(Undone::of(failures).into()),
         }
     }
 }
