@@ -246,10 +246,13 @@ impl Inodes {
         if id_of(*key.first_chunk().ok_or(WireError::Truncated)?) != inode.id {
             return Err(WireError::Bad("key of an inode"));
         }
-        if inode.kind != Kind::File && (inode.merged.is_some() || inode.refused.is_some()) {
-            return Err(WireError::Bad("writes of what is no file"));
-        }
+        Inodes::check(&inode)?;
         Ok(inode)
+    }
+
+    /// Why an inode is none that there can be.
+    pub fn check(inode: &Inode) -> Result<(), WireError> {
+        Packed::check(inode)
     }
 
     /// Whether memory has an inode or knows that it is gone, whatever the store says.

@@ -10,6 +10,7 @@
 
 use crate::arena::UNIT_BYTES;
 use crate::slots::GROUP_SLOTS;
+use onpath_wire::WireError;
 use onpath_wire::codec::Blob;
 use onpath_wire::disk::inode::{Inode, Refused};
 use onpath_wire::ids::{Generation, InodeId, LogSeq, SLOT_SHIFT, Slot, Stamp};
@@ -119,6 +120,20 @@ impl Tail<'_> {
 }
 
 impl<'a> Packed<'a> {
+    /// Why an inode cannot be packed, which none is that a shard makes.
+    pub(crate) fn check(i: &Inode) -> Result<(), WireError> {
+        let writes = i.merged.is_some() || i.refused.is_some();
+        let checks = [
+            (i.id.is_some(), "number of an inode"),
+            (i.mode <= MODE_MASK, "mode of an inode"),
+            (i.target.0.is_empty() || i.kind == Kind::Symlink, "target of what is no symbolic link"),
+            (i.target.0.len() <= TARGET_BYTES_MAX, "length of a target"),
+            (i.name.is_none() || i.is_dir(), "name of what is no directory"),
+            (!writes || i.kind == Kind::File, "writes of what is no file"),
+        ];
+        checks.into_iter().find(|(fits, _)| !fits).map_or(Ok(()), |(_, what)| Err(WireError::Bad(what)))
+    }
+
     /// Packs an inode.
     pub(crate) fn of(i: &'a Inode) -> Packed<'a> {
         let target = i.target.0.as_slice();

@@ -186,6 +186,11 @@ impl Directories {
         self.logs.get(&dir).and_then(VecDeque::front).map(|first| first.seq)
     }
 
+    /// Position of the last one.
+    pub(crate) fn last_entry(&self, dir: InodeId) -> Option<LogSeq> {
+        self.logs.get(&dir).and_then(VecDeque::back).map(|last| last.seq)
+    }
+
     /// Whether the owner has not yet applied this entry, as far as we know, or one before it.
     pub(crate) fn holds_entry(&self, dir: InodeId, seq: LogSeq) -> bool {
         self.first_entry(dir).is_some_and(|first| first <= seq)

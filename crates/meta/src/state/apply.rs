@@ -21,12 +21,16 @@ use smallvec::SmallVec;
 /// Which ranges an effect applies to.
 pub(crate) trait Wants {
     fn wants(&self, range: u32) -> bool;
+    /// Whether the effects are read, and may be others than a shard makes.
+    const READ: bool;
 }
 
 /// Live: everything.
 pub(crate) struct Everything;
 
 impl Wants for Everything {
+    const READ: bool = false;
+
     #[inline]
     fn wants(&self, _: u32) -> bool {
         true
@@ -62,7 +66,7 @@ impl State {
     pub(crate) fn apply(&mut self, record: &Record, wants: &impl Wants) -> Result<Option<Reply>, StoreError> {
         self.clock.replayed(record.stamp);
         for effect in &record.effects {
-            self.apply_effect(record.stamp, effect, wants)?;
+            self.apply_read(record.stamp, effect, wants)?;
         }
         let reply = put_by(record).map(|reply| self.flagged(reply)).or_else(|| self.derive(&record.answer));
         if let Some(reply) = reply.as_ref().filter(|_| record.session.0 != 0 && wants.wants(GLOBAL_RANGE)) {
@@ -101,6 +105,14 @@ impl State {
             },
             Answer::Literal { reply } => reply.clone().into(),
         })
+    }
+
+    #[inline]
+    fn apply_read<W: Wants>(&mut self, stamp: Stamp, effect: &Effect, wants: &W) -> Result<(), StoreError> {
+        if W::READ {
+            self.check(effect, wants)?;
+        }
+        self.apply_effect(stamp, effect, wants)
     }
 
     fn apply_effect(&mut self, stamp: Stamp, effect: &Effect, wants: &impl Wants) -> Result<(), StoreError> {

@@ -13,6 +13,7 @@ pub(crate) mod packets;
 pub(crate) mod recover;
 pub(crate) mod replies;
 pub(crate) mod reshape;
+mod sound;
 mod status;
 mod writes;
 

@@ -94,6 +94,8 @@ struct Replay<'a> {
 }
 
 impl Wants for Replay<'_> {
+    const READ: bool = true;
+
     #[inline]
     fn wants(&self, range: u32) -> bool {
         self.seq > self.reflected.upto[range as usize]

@@ -1,5 +1,6 @@
 //! A shard driven alone: its bounds, and messages in an order that is hard to come by.
 
+mod hostile;
 mod objects;
 mod sessions;
 mod writes;

@@ -1,0 +1,80 @@
+//! Whether the effects of a record of the journal can be applied to the state that is there. What lives makes none that cannot, so it is
+//! asked in replay only, of each effect before it is applied.
+
+use crate::state::State;
+use crate::state::apply::Wants;
+use crate::state::recover::{GLOBAL_RANGE, range_of};
+use onpath_store::{Inodes, StoreError};
+use onpath_wire::disk::record::{Effect, Log};
+use onpath_wire::ids::{InodeId, LogSeq};
+use onpath_wire::limits::{BLOCK_BYTES, FILE_BYTES_MAX};
+
+/// Blocks of a file of the most bytes.
+const BLOCKS_MAX: u64 = FILE_BYTES_MAX / BLOCK_BYTES;
+
+type Sound = Result<(), StoreError>;
+
+fn ensure(fits: bool, what: impl FnOnce() -> String) -> Sound {
+    if fits { Ok(()) } else { Err(StoreError::Contradiction(what())) }
+}
+
+fn ensure_inode(id: InodeId) -> Sound {
+    ensure(id.is_some(), || "an inode without a number".to_owned())
+}
+
+/// The sum of all blocks has room for that.
+fn ensure_blocks(id: InodeId, blocks: u64) -> Sound {
+    ensure(blocks <= BLOCKS_MAX, || format!("{id:?} has {blocks} blocks"))
+}
+
+impl State {
+    /// Says why an effect cannot be applied to the ranges that want it.
+    pub(super) fn check(&mut self, effect: &Effect, wants: &impl Wants) -> Sound {
+        match effect {
+            Effect::PutName { parent, child, log, .. } | Effect::DropName { parent, child, log, .. } => {
+                ensure_inode(*parent)?;
+                ensure_inode(*child)?;
+                self.check_log(*parent, *log, wants)
+            }
+            Effect::PutInode { inode } => {
+                Inodes::check(inode).map_err(|source| StoreError::Undecodable { what: "inode of a record", source })?;
+                ensure_blocks(inode.id, inode.blocks)
+            }
+            Effect::Merged { data, blocks, .. } | Effect::DataDone { data, blocks, .. } => {
+                ensure_blocks(data.inode, *blocks)
+            }
+            Effect::AppliedLog { dir, dcount, dnlink, entries, .. } => {
+                ensure_inode(*dir)?;
+                entries.iter().try_for_each(|entry| ensure_inode(entry.child))?;
+                if wants.wants(range_of(dir.slot())) { self.check_counts(*dir, *dcount, *dnlink) } else { Ok(()) }
+            }
+            Effect::Prepared { txn, .. } if wants.wants(GLOBAL_RANGE) => {
+                ensure(self.txns.promise(*txn).is_none(), || format!("{txn:?} is prepared twice"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The directory's part of a changed name.
+    fn check_log(&mut self, dir: InodeId, log: Log, wants: &impl Wants) -> Sound {
+        if log.seq == LogSeq(0) {
+            let wanted = wants.wants(range_of(dir.slot()));
+            return if wanted { self.check_counts(dir, log.dcount.into(), log.dnlink.into()) } else { Ok(()) };
+        }
+        let follows = self.dirs.last_entry(dir).is_none_or(|last| last < log.seq);
+        ensure(follows || !wants.wants(GLOBAL_RANGE), || {
+            format!("{} in the change-log of {dir:?}: positions grow", log.seq.0)
+        })
+    }
+
+    /// A directory that is there has no fewer than 0 entries, and links that fit their number.
+    fn check_counts(&mut self, dir: InodeId, dcount: i64, dnlink: i64) -> Sound {
+        let Some(inode) = self.inodes.get(dir) else { return Ok(()) };
+        let entries = inode.entries.checked_add_signed(dcount);
+        let nlink = i64::from(inode.nlink).checked_add(dnlink).and_then(|nlink| u32::try_from(nlink).ok());
+        ensure(inode.is_dir() && entries.is_some() && nlink.is_some(), || {
+            let (entries, nlink) = (inode.entries, inode.nlink);
+            format!("{dcount} entries and {dnlink} links more for {dir:?}, which has {entries} and {nlink}")
+        })
+    }
+}
