@@ -1,7 +1,7 @@
 //! Keys of clients, each with an owner.
 
 use crate::common::cluster::{Cluster, Shape};
-use crate::common::server::{Site, run};
+use crate::common::server::{Mount, Site, binary, run};
 use crate::common::user::ALICE;
 use crate::common::{PATIENCE, wait_until};
 use onpath_client::blocking::Client;
@@ -64,7 +64,7 @@ fn keys_are_added_listed_and_revoked() {
     }
     assert_eq!(fs::read_to_string(&file).expect("the secrets"), before, "nothing else has changed");
     // Where nothing is sealed a key is of no use.
-    [&config, &file].map(|file| fs::remove_file(file).expect("it goes"));
+    [&config, &file].iter().for_each(|file| fs::remove_file(file).expect("it goes"));
     assert!(init(&["--no-key"]).status.success());
     assert!(said(&key(&file, &["add", "alice", "--any-user"])).contains("not sealed"));
 }
@@ -80,6 +80,13 @@ fn cluster(test: &str, site: &Site) -> Option<(Cluster, PathBuf)> {
 fn connect(cluster: &Cluster, key: &Path, patience: Duration) -> Result<Client, onpath_client::Error> {
     let options = Options { key_file: Some(key.to_owned()), patience };
     cluster.net.run_on(3, || Client::connect(&cluster.url(), &options))
+}
+
+/// A mount with a key of its own.
+fn mount_with(cluster: &Cluster, site: &Site, key: &Path) -> Mount {
+    let mut command = cluster.net.command(3, binary());
+    command.args(["mount", "--key-file"]).arg(key).arg(cluster.url()).arg(site.mountpoint(1));
+    Mount::start(command, site.mountpoint(1), site.log("limited"))
 }
 
 #[test]
@@ -107,10 +114,9 @@ fn who_has_a_key_is_its_owner() {
     assert_eq!(told(&clients[0], &Caller::root()), Err(Some(libc::EACCES)));
     assert_eq!(told(&clients[1], &Caller::root()), Ok(6));
     assert_eq!(told(&clients[1], &somebody), Err(Some(libc::EACCES)));
-    clients.map(Client::close);
+    clients.into_iter().for_each(Client::close);
     // A mount with it is Alice's, whoever works there: this process is root's.
-    let options = ["--key-file".to_owned(), alice.display().to_string()];
-    let limited = cluster.mount(&site, 1, &options.each_ref().map(String::as_str));
+    let limited = mount_with(&cluster, &site, &alice);
     assert!(limited.said().contains(&format!("done as uid {uid} with groups {gid}")), "{}", limited.said());
     let denied = fs::metadata(limited.path().join("closed/file")).expect_err("it is root's");
     assert_eq!(denied.raw_os_error(), Some(libc::EACCES));
