@@ -1,6 +1,7 @@
 //! File systems without a mount: the client library and the commands over it say what the kernel says of a mount.
 
 mod globs;
+mod library;
 mod making;
 mod reading;
 mod same;

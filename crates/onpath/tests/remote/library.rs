@@ -1,0 +1,315 @@
+//! What programs get from the client library beside what the kernel gives on a mount.
+
+use crate::common::cluster::{Cluster, Shape};
+use crate::common::process::{End, in_child};
+use crate::common::random::Random;
+use crate::common::server::Site;
+use crate::common::sys;
+use onpath_client::blocking::Client;
+use onpath_client::{Allocation, Caller, Link, OpenOptions, Options, Replace, Source, Time};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+fn client_of(site: &Site) -> Client {
+    Client::connect(&site.state().display().to_string(), &Options::default()).expect("a client")
+}
+
+fn read_write() -> OpenOptions {
+    OpenOptions { read: true, ..OpenOptions::create() }
+}
+
+/// Bytes at any place, holes, appends, copies: what is written is what both the client and a mount read.
+#[test]
+fn bytes_are_where_they_were_written() {
+    let Some(site) = Site::new("remote::bytes_are_where_they_were_written") else { return };
+    let mount = site.dev(&[]);
+    let (client, me) = (client_of(&site), Caller::root());
+    let file = client.open(&me, "/file", &read_write()).expect("open");
+    let bytes = Random::new(1).bytes(5 << 20);
+    file.write_at(3, bytes.clone()).expect("write");
+    let expected = [&[0; 3][..], &bytes].concat();
+    assert_eq!(file.read_at(0, 100 << 20).expect("read"), expected, "to the end of the file");
+    assert_eq!(file.read_at(1_000_001, 10).expect("read"), expected[1_000_001..1_000_011]);
+    assert_eq!(file.read_at(expected.len() as u64, 10).expect("read").len(), 0);
+    assert_eq!(fs::read(mount.path().join("file")).expect("read"), expected);
+    assert_eq!(client.read(&me, "/file", expected.len()).expect("read"), expected);
+    let short = client.read(&me, "/file", expected.len() - 1).map(drop);
+    assert_eq!(short.expect_err("too long").raw_os_error(), Some(libc::EFBIG));
+    let log = client.open(&me, "/log", &OpenOptions { append: true, ..read_write() }).expect("open");
+    fs::write(mount.path().join("log"), "one ").expect("write");
+    log.write_at(0, &b"two"[..]).expect("append");
+    assert_eq!(fs::read(mount.path().join("log")).expect("read"), b"one two");
+    file.truncate(1 << 20).expect("truncate");
+    file.allocate(Allocation::Punch, 4_096, 8_192).expect("punch");
+    let (hole, data) = (file.seek(0, true).expect("seek"), file.seek(5_000, false).expect("seek"));
+    assert_eq!((hole, data), (4_096, 12_288));
+    let copy = client.open(&me, "/copy", &read_write()).expect("open");
+    assert_eq!(copy.copy_from(&file, 0, 0, 1 << 20).expect("copy"), 1 << 20);
+    assert_eq!(fs::read(mount.path().join("copy")).expect("read"), fs::read(mount.path().join("file")).expect("read"));
+    file.sync().expect("sync");
+    let other = client_of(&site);
+    let stranger = other.open(&me, "/copy", &read_write()).expect("open");
+    let refused = stranger.copy_from(&file, 0, 0, 1).expect_err("of another session");
+    assert_eq!(refused.raw_os_error(), Some(libc::EXDEV));
+    let refused = client.open(&me, "/file", &OpenOptions { write: false, ..OpenOptions::create() }).map(drop);
+    assert_eq!(refused.expect_err("made, and not written").raw_os_error(), Some(libc::EINVAL));
+    mount.stop();
+}
+
+/// A file that is put has its name with all its bytes, or not at all.
+#[test]
+fn a_file_is_put_as_a_whole() {
+    let Some(site) = Site::new("remote::a_file_is_put_as_a_whole") else { return };
+    let mount = site.dev(&["--shards", "2"]);
+    let (client, me) = (client_of(&site), Caller::root());
+    let on_mount = mount.path().join("file");
+    for (round, length) in [3_usize, 0, 5_000_000].into_iter().enumerate() {
+        let bytes = Random::new(length as u64).bytes(length);
+        let before = fs::read(&on_mount).ok();
+        let mut put = client.put(&me, "/file", 0o640, Replace::Yes).expect("put");
+        put.copy_from(&mut bytes.as_slice()).expect("write");
+        assert_eq!(fs::read(&on_mount).ok(), before, "not before it is finished");
+        put.utimens(Time::Keep, Time::At(5_000_000_007)).expect("times");
+        let is = put.finish(true).expect("finish");
+        let stat = fs::metadata(&on_mount).expect("stat");
+        assert_eq!((is.ino, stat.mode() & 0o7777, stat.nlink()), (stat.ino(), 0o640, 1), "round {round}");
+        assert_eq!((stat.mtime(), stat.mtime_nsec()), (5, 7));
+        assert_eq!(fs::read(&on_mount).expect("read"), bytes);
+        let mut got = Vec::new();
+        assert_eq!(client.get(&me, "/file").expect("get").copy_to(&mut got).expect("read"), length as u64);
+        assert_eq!(got, bytes);
+    }
+    let whole = fs::read(&on_mount).expect("read");
+    let mut put = client.put(&me, "/file", 0o640, Replace::No).expect("put");
+    put.write(&b"new"[..]).expect("write");
+    assert_eq!(put.finish(false).expect_err("it is there").raw_os_error(), Some(libc::EEXIST));
+    let mut put = client.put(&me, "/file", 0o640, Replace::Yes).expect("put");
+    put.write(&b"new"[..]).expect("write");
+    drop(put);
+    let nowhere = client.put(&me, "/missing/file", 0o640, Replace::Yes).map(drop);
+    assert_eq!(nowhere.expect_err("no directory").raw_os_error(), Some(libc::ENOENT));
+    client.mkdir(&me, "/dir", 0o755).expect("mkdir");
+    let over = client.put(&me, "/dir", 0o640, Replace::Yes).expect("put").finish(false);
+    assert_eq!(over.expect_err("a directory").raw_os_error(), Some(libc::EISDIR));
+    assert_eq!(fs::read(&on_mount).expect("read"), whole);
+    let names: Vec<_> =
+        fs::read_dir(mount.path()).expect("list").map(|entry| entry.expect("entry").file_name()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    mount.stop();
+    site.assert_clean("after files were put");
+}
+
+/// Pages of a listing with attributes, and names in their order.
+#[test]
+fn a_directory_is_listed() {
+    let Some(site) = Site::new("remote::a_directory_is_listed") else { return };
+    let mount = site.dev(&["--shards", "3"]);
+    let (client, me) = (client_of(&site), Caller::root());
+    client.mkdir(&me, "/dir", 0o700).expect("mkdir");
+    let mut names = BTreeSet::new();
+    for number in 0..3_000_u64 {
+        let name = [&Random::new(number).next().to_le_bytes()[..], b"x"].concat();
+        let name: Vec<u8> = name.into_iter().map(|byte| if byte == 0 || byte == b'/' { b'_' } else { byte }).collect();
+        fs::write(mount.path().join("dir").join(std::ffi::OsStr::from_bytes(&name)), [1_u8; 2]).expect("write");
+        names.insert(name);
+    }
+    for attributes in [false, true] {
+        let mut listing = client.list(&me, "/dir", attributes).expect("list");
+        let (mut seen, mut pages) = (BTreeSet::new(), 0);
+        while let Some(page) = listing.next().expect("a page") {
+            pages += 1;
+            for entry in page {
+                assert_eq!(entry.metadata.map(|is| (is.ino, is.size)), attributes.then_some((entry.ino, 2)));
+                assert!(seen.insert(entry.name), "once each");
+            }
+        }
+        assert!(seen == names && pages > 1, "{} names on {pages} pages", seen.len());
+    }
+    let mut sorted = client.sorted(&me, "/dir").expect("sorted");
+    let (mut after, mut in_order) = (None, Vec::new());
+    loop {
+        let page = sorted.after(after.as_deref(), 70).expect("names");
+        let Some(last) = page.last() else { break };
+        after = Some(last.name.clone());
+        in_order.extend(page.into_iter().map(|entry| entry.name));
+    }
+    assert!(in_order.iter().eq(&names));
+    let some: Vec<_> = sorted.after(Some(b"m"), 5).expect("names").into_iter().map(|entry| entry.name).collect();
+    let expected: Vec<_> = names.range(b"m\0".to_vec()..).take(5).cloned().collect();
+    assert_eq!(some, expected);
+    let refused = client.list(&me, "/dir/missing", false).map(drop).expect_err("nothing there");
+    assert!(refused.to_string().contains("/dir/missing: No such file or directory"), "{refused}");
+    mount.stop();
+}
+
+/// Every change of a file moves its change number, however fast one follows the other.
+#[test]
+fn changes_are_numbered() {
+    let Some(site) = Site::new("remote::changes_are_numbered") else { return };
+    let mount = site.dev(&[]);
+    let (client, me) = (client_of(&site), Caller::root());
+    let file = client.open(&me, "/file", &read_write()).expect("open");
+    let mut before = file.stat().expect("stat").change;
+    for step in 0..500_u64 {
+        match step % 3 {
+            0 => file.write_at(step % 7, &b"x"[..]).expect("write"),
+            1 => file.truncate(step).expect("truncate"),
+            _ => client.chmod(&me, "/file", (step % 0o777) as u32).expect("chmod"),
+        }
+        let now = file.stat().expect("stat").change;
+        assert!(now > before, "step {step}: {now} after {before}");
+        before = now;
+    }
+    let counters = client.counters();
+    assert!(counters.requests >= 1_000 && counters.lookups >= 166 && counters.written_bytes == 167, "{counters:?}");
+    mount.stop();
+}
+
+/// A future that is dropped, wherever it waits, leaves nothing open.
+#[test]
+fn a_dropped_future_leaves_nothing_open() {
+    fn is_send<T: Send>(of: T) -> T {
+        of
+    }
+    let Some(site) = Site::new("remote::a_dropped_future_leaves_nothing_open") else { return };
+    let mount = site.dev(&["--shards", "2"]);
+    let (source, me) = (Source::Dir(site.state()), Caller::root());
+    let plain = client_of(&site);
+    let mut connecting = pin!(is_send(onpath_client::Client::connect(source, Options::default())));
+    let mut context = Context::from_waker(Waker::noop());
+    let client = loop {
+        match connecting.as_mut().poll(&mut context) {
+            Poll::Ready(client) => break client.expect("a client"),
+            Poll::Pending => std::thread::yield_now(),
+        }
+    };
+    let options = read_write();
+    let mut dropped = 0;
+    for round in 0..400_u32 {
+        let path = format!("/file-{}", round % 7);
+        // Looked at so often before it is dropped.
+        let (mut opening, mut looks) = (Box::pin(is_send(client.open(&me, &path, &options))), round % 40);
+        let file = loop {
+            match opening.as_mut().poll(&mut context) {
+                Poll::Ready(file) => break Some(file.expect("open")),
+                Poll::Pending if looks == 0 => break None,
+                Poll::Pending => {
+                    looks -= 1;
+                    std::thread::sleep(Duration::from_micros(20));
+                }
+            }
+        };
+        dropped += u32::from(file.is_none());
+    }
+    assert!(dropped > 100, "{dropped} were dropped before they ended");
+    let until = Instant::now() + Duration::from_secs(20);
+    while site.status().sum("shard", &["inodes_open"]) > 0 {
+        assert!(Instant::now() < until, "files are open that nobody has");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    plain.close();
+    mount.stop();
+    site.assert_clean("after futures were dropped");
+}
+
+/// After fork(2) the child has a session of its own, and the parent keeps what it had.
+#[test]
+fn a_fork_has_a_session_of_its_own() {
+    let Some(site) = Site::new("remote::a_fork_has_a_session_of_its_own") else { return };
+    let mount = site.dev(&[]);
+    let (client, me) = (client_of(&site), Caller::root());
+    let file = client.open(&me, "/file", &read_write()).expect("open");
+    let end = in_child(|| {
+        let old = file.write_at(0, &b"child"[..]).expect_err("it is the parent's");
+        let made = client.mkdir(&me, "/of-child", 0o755);
+        i32::from(!(old.to_string().contains("before fork") && made.is_ok() && client.stat(&me, "/file").is_ok()))
+    });
+    assert_eq!(end, End::Exit(0), "the child's exit code");
+    file.write_at(0, &b"parent"[..]).expect("write");
+    assert_eq!(fs::read(mount.path().join("file")).expect("read"), b"parent");
+    assert!(client.stat(&me, "/of-child").expect("stat").is_dir());
+    drop(file);
+    client.close();
+    mount.stop();
+    site.assert_clean("after a fork");
+}
+
+/// What a mount changes a client sees when that has returned, and the reverse.
+#[test]
+fn a_mount_and_a_client_see_each_other() {
+    const TEST: &str = "remote::a_mount_and_a_client_see_each_other";
+    let Some(site) = Site::new(TEST) else { return };
+    let mount = site.dev(&["--shards", "2"]);
+    let (client, me) = (client_of(&site), Caller::root());
+    let mut random = Random::new(7);
+    for dir in ["a", "a/b", "c"] {
+        fs::create_dir(mount.path().join(dir)).expect("mkdir");
+    }
+    for step in 0..50_000_u64 {
+        let name = format!("/{}/{}", random.of(&["a", "a/b", "c"]), random.below(20));
+        let on_mount = mount.path().join(&name[1..]);
+        let by_mount = step % 2 == 0;
+        if by_mount {
+            if sys::unlink(&on_mount).is_err() {
+                let file = sys::open(&on_mount, libc::O_CREAT | libc::O_WRONLY, 0o644).expect("create");
+                sys::write(&file, vec![1; step as usize % 100]).expect("write");
+            }
+        } else if client.unlink(&me, &name).is_err() {
+            let file = client.open(&me, &name, &OpenOptions::create()).expect("create");
+            file.write_at(0, vec![1; step as usize % 100]).expect("write");
+        }
+        let seen = client.lstat(&me, &name).map(|is| (is.ino, is.size)).map_err(|error| error.raw_os_error());
+        let kernel = sys::lstat(&on_mount).map(|is| (is.ino, is.size as u64)).map_err(Some);
+        assert_eq!(seen, kernel, "step {step}, {name}, by the mount: {by_mount}");
+    }
+    client.close();
+    mount.stop();
+    site.assert_clean("after pairs");
+}
+
+/// Hosts that are killed and start again are waited for; what was open stays so.
+#[test]
+fn killed_hosts_are_waited_for() {
+    const TEST: &str = "remote::killed_hosts_are_waited_for";
+    let Some(site) = Site::new(TEST) else { return };
+    let Some(mut cluster) = Cluster::start(TEST, &site, Shape { servers: 2, clients: 1, ..Shape::default() }) else {
+        return;
+    };
+    let (url, me) = (cluster.url(), Caller::root());
+    let client = cluster.net.run_on(2, || Client::connect(&url, &Options::default()).expect("a client"));
+    let file = client.open(&me, "/file", &read_write()).expect("open");
+    file.write_at(0, vec![1; 10_000]).expect("write");
+    file.sync().expect("sync");
+    client.unlink(&me, "/file").expect("unlink");
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            for number in 0..200 {
+                client.mkdir(&me, format!("/d{number}"), 0o755).expect("mkdir");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        for host in 0..2 {
+            std::thread::sleep(Duration::from_millis(200));
+            cluster.kill(host);
+            cluster.serve(host);
+        }
+        worker.join().expect("the worker");
+    });
+    assert_eq!(file.read_at(0, 20_000).expect("read"), vec![1; 10_000], "open without a name");
+    let mut listing = client.list(&me, "/", false).expect("list");
+    let mut names = 0;
+    while let Some(page) = listing.next().expect("a page") {
+        names += page.len();
+    }
+    assert_eq!(names, 200);
+    let missing = client.chown(&me, "/missing", Some(1), None, Link::Follow).expect_err("it is not there");
+    assert!(missing.to_string().starts_with(&format!("{}/missing: ", url.trim_end_matches('/'))), "{missing}");
+    drop((file, listing));
+    client.close();
+    cluster.stop();
+}
