@@ -224,12 +224,15 @@ impl Writer {
         }
     }
 
-    /// The file, before it has a name.
+    /// Changes the times of the file, when all that was added so far is written.
     ///
     /// # Errors
-    /// As futimens(3).
-    pub fn utimens(&self, atime: Time, mtime: Time) -> Result<(), Error> {
-        wait(self.0.file().utimens(atime, mtime))
+    /// As write(2) and futimens(3).
+    pub fn utimens(&mut self, atime: Time, mtime: Time) -> Result<(), Error> {
+        wait(async {
+            self.0.flush().await?;
+            self.0.file().utimens(atime, mtime).await
+        })
     }
 
     /// Gives the file its name when all of it is written, and with `sync` when all of it is durable. Says what it is.

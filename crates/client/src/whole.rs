@@ -105,7 +105,15 @@ impl Writer {
         Ok(())
     }
 
-    /// The file, to set its times or extended attributes before it has a name.
+    /// Returns when all that was added so far is written.
+    ///
+    /// # Errors
+    /// As write(2).
+    pub async fn flush(&mut self) -> Result<(), Error> {
+        self.wait(0).await
+    }
+
+    /// The file, to set its times or extended attributes before it has a name: after [`flush`](Self::flush), since a write changes times.
     pub fn file(&self) -> &File {
         &self.file
     }

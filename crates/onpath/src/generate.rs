@@ -18,8 +18,19 @@ pub(crate) struct CompletionsArgs {
 pub(crate) fn completions(args: CompletionsArgs) -> anyhow::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut cli::command(), "onpath", &mut script);
-    cli::say(String::from_utf8(script).context("a script is text")?.trim_end());
+    let script = String::from_utf8(script).context("a script is text")?;
+    cli::say(format!("{}\n\n{}", script.trim_end(), paths(args.shell)).trim_end());
     Ok(())
+}
+
+/// What completes paths of file systems that are not mounted; nothing in shells of which nobody has asked for it.
+fn paths(shell: Shell) -> &'static str {
+    match shell {
+        Shell::Bash => include_str!("remote/completions.bash"),
+        Shell::Zsh => include_str!("remote/completions.zsh"),
+        Shell::Fish => include_str!("remote/completions.fish"),
+        _ => "",
+    }
 }
 
 /// Arguments of `onpath man`.

@@ -13,7 +13,7 @@ use syn::visit::{self, Visit};
 use syn::{Expr, LitStr, Member, Token};
 
 /// Crates whose errors come to a user, alone or as the reason of another one.
-const CRATES: [&str; 8] = ["data", "fuse", "host", "onpath", "session", "store", "transport", "wire"];
+const CRATES: [&str; 9] = ["client", "data", "fuse", "host", "onpath", "session", "store", "transport", "wire"];
 /// Tools for those who change Onpath: they measure it, simulate it and try its schedules.
 const TOOLS: [&str; 4] = ["onpath/src/bench", "onpath/src/sim", "onpath/src/explore.rs", "fuse/src/floor"];
 /// Macros whose text a user reads.

@@ -89,6 +89,21 @@ pub(crate) enum Command {
     Mkdir(remote::mkdir::MkdirArgs),
     /// Removes files and directories, without a mount.
     Rm(remote::rm::RmArgs),
+    /// Copies files of a file system to this machine, without a mount.
+    Get(remote::get::GetArgs),
+    /// Copies files of this machine into a file system, without a mount: each as a whole or not at all.
+    Put(remote::put::PutArgs),
+    /// Renames files and directories, without a mount.
+    Mv(remote::mv::MvArgs),
+    /// Makes links, without a mount.
+    Ln(remote::ln::LnArgs),
+    /// Changes times of files and makes empty ones, without a mount.
+    Touch(remote::touch::TouchArgs),
+    /// Draws directories with all that is in them, without a mount.
+    Tree(remote::tree::TreeArgs),
+    /// Prints paths that begin with a word, for completions of shells.
+    #[command(hide = true)]
+    CompletePath(remote::complete::CompleteArgs),
     /// Sums up trees: files, directories, bytes.
     Du(tree::du::DuArgs),
     /// Shows the space of mounted file systems.
@@ -217,6 +232,13 @@ pub(crate) fn run(command: Command) -> anyhow::Result<()> {
         Command::Cat(args) => remote::cat::run(args),
         Command::Mkdir(args) => remote::mkdir::run(args),
         Command::Rm(args) => remote::rm::run(args),
+        Command::Get(args) => remote::get::run(args),
+        Command::Put(args) => remote::put::run(args),
+        Command::Mv(args) => remote::mv::run(args),
+        Command::Ln(args) => remote::ln::run(args),
+        Command::Touch(args) => remote::touch::run(args),
+        Command::Tree(args) => remote::tree::run(args),
+        Command::CompletePath(args) => remote::complete::run(args),
         Command::Du(args) => tree::du::run(args),
         Command::Df(args) => tree::df::run(args),
         Command::Find(args) => tree::find::run(args),

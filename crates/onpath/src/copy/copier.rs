@@ -8,7 +8,7 @@ use super::special;
 use super::staging::{self, Key, Staging};
 use crate::progress::Progress;
 use crate::tree::Counter;
-use crate::walk::{Entry, Failure, Node, Report, Visitor, Wanted, to};
+use crate::walk::{Attributes, Entry, Failure, Local, Node, Report, Visitor, Wanted, at, to};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use serde_json::{Value, json};
@@ -143,7 +143,12 @@ impl<'a> Copier<'a> {
     }
 
     /// Something of several names: copied under the first that comes.
-    fn copy_linked(&self, entry: &Entry<'_, Option<Target>>, target: &Target, source: &Inode) -> Result<(), Failure> {
+    fn copy_linked(
+        &self,
+        entry: &Entry<'_, Local, Option<Target>>,
+        target: &Target,
+        source: &Inode,
+    ) -> Result<(), Failure> {
         let dir = self.below_top(&entry.parent().map(Node::path).unwrap_or_default());
         let name = || Name { dir: dir.clone(), dir_id: target.id, name: entry.name().to_owned() };
         match self.links.claim(&source.stat, name()) {
@@ -161,7 +166,12 @@ impl<'a> Copier<'a> {
         }
     }
 
-    fn copy_inode(&self, entry: &Entry<'_, Option<Target>>, target: &Target, source: &Inode) -> Result<Made, Failure> {
+    fn copy_inode(
+        &self,
+        entry: &Entry<'_, Local, Option<Target>>,
+        target: &Target,
+        source: &Inode,
+    ) -> Result<Made, Failure> {
         let job = Job {
             dir: target.fd.as_fd(),
             name: entry.name(),
@@ -203,15 +213,15 @@ impl<'a> Copier<'a> {
     }
 }
 
-impl Visitor for Copier<'_> {
+impl Visitor<Local> for Copier<'_> {
     /// None: left out.
     type Dir = Option<Target>;
 
     fn enter(
         &self,
-        dir: &Entry<'_, Option<Target>>,
-        _fd: BorrowedFd<'_>,
-        stat: &Stat,
+        dir: &Entry<'_, Local, Option<Target>>,
+        open: &OwnedFd,
+        _is: &Attributes,
     ) -> Result<Option<Target>, Failure> {
         let parent = dir.parent();
         if parent.is_some_and(|parent| parent.is_root())
@@ -227,21 +237,22 @@ impl Visitor for Copier<'_> {
             Some(Some(parent)) => self.open(parent, dir.name())?,
         };
         let id = id(&rustix::fs::fstat(&fd).map_err(to("stat the copy of"))?);
-        Ok(Some(Target { fd, id, stat: *stat, was_there }))
+        let stat = rustix::fs::fstat(open).map_err(to("stat"))?;
+        Ok(Some(Target { fd, id, stat, was_there }))
     }
 
     fn wanted(&self, dir: &Option<Target>) -> Wanted {
         if dir.is_some() { Wanted::Everything } else { Wanted::Nothing }
     }
 
-    fn visit(&self, entry: &Entry<'_, Option<Target>>) -> Result<(), Failure> {
+    fn visit(&self, entry: &Entry<'_, Local, Option<Target>>) -> Result<(), Failure> {
         let parent = entry.parent().expect("the root of a copy is a directory");
         let Some(target) = &parent.data else { return Ok(()) };
         if self.unfinished.iter().any(|(_, key)| key.made(entry.name())) {
             return Ok(());
         }
         self.progress.entry();
-        let source = Inode::find(entry.at(), entry.name()).map_err(to("stat"))?;
+        let source = Inode::find(at(entry.at()), entry.name()).map_err(to("stat"))?;
         match source.kind() {
             FileType::Directory => Err(Failure { action: "copy (it has become a directory)", errno: Errno::ISDIR }),
             _ if source.stat.st_nlink > 1 => self.copy_linked(entry, target, &source),
@@ -249,11 +260,11 @@ impl Visitor for Copier<'_> {
         }
     }
 
-    fn leave(&self, dir: &Node<Option<Target>>) -> Result<(), Failure> {
+    fn leave(&self, _tree: &Local, dir: &Node<Local, Option<Target>>) -> Result<(), Failure> {
         let Some(target) = &dir.data else { return Ok(()) };
         if target.was_there && !dir.has_failed() {
             self.staging.remove_parts(target.fd.as_fd())?;
         }
-        attributes::copy(dir.fd(), &target.stat, target.fd.as_fd(), &self.done)
+        attributes::copy(dir.dir().as_fd(), &target.stat, target.fd.as_fd(), &self.done)
     }
 }

@@ -25,16 +25,15 @@ use crate::cli::say;
 use crate::inspect::served_by;
 use crate::progress::Progress;
 use crate::tree::Counter;
-use crate::walk::{Entry, Failure, Node, Report, Trees, Visitor, WalkArgs, Wanted, walk};
+use crate::walk::{Attributes, Entry, Failure, Local, Node, Report, Tree, Trees, Visitor, WalkArgs, Wanted, walk};
 use anyhow::Context;
 use argument::Argument;
 use clap::Args;
 use copier::{Copier, Done};
 use onpath_host::progress::{Stage, Watcher};
 use onpath_wire::shown::Shown;
-use rustix::fs::Stat;
 use staging::Staging;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `onpath import` and `onpath export`.
@@ -52,14 +51,14 @@ pub(crate) struct CopyArgs {
 }
 
 pub(crate) fn import(args: CopyArgs) -> anyhow::Result<()> {
-    let progress = Progress::counting("importing", "entries", args.walk.quiet);
+    let progress = Progress::counting("importing", "entries", args.walk.many.quiet);
     let (source, destination) = arguments(&args)?;
     served_by(&destination.existing()?).with_context(|| format!("cannot import into {}", args.destination.shown()))?;
     copy(&args, source, destination, &progress)
 }
 
 pub(crate) fn export(args: CopyArgs) -> anyhow::Result<()> {
-    let progress = Progress::counting("exporting", "entries", args.walk.quiet);
+    let progress = Progress::counting("exporting", "entries", args.walk.many.quiet);
     let (source, destination) = arguments(&args)?;
     served_by(&source.existing()?).with_context(|| format!("cannot export {}", args.source.shown()))?;
     copy(&args, source, destination, &progress)
@@ -85,11 +84,12 @@ fn copy(args: &CopyArgs, source: Argument, destination: Argument, progress: &Pro
     let verify = args.verify || staging.is_of_another_boot();
     let copier = Copier::new(&from, top.as_fd(), &staging, verify, progress).context("list the source")?;
     let roots = std::slice::from_ref(&from);
-    let trees = Trees { roots, opened: Some(top.as_fd()), follow: false, descend: true, jobs: args.walk.jobs() };
+    let trees = Trees { roots, follow: false, descend: true, jobs: args.walk.many.jobs() };
+    let tree = Local { opened: Some(top) };
     let stage = progress.present();
     std::thread::scope(|scope| {
-        scope.spawn(|| progress.foresee(stage, |is_over| count(&trees, is_over)));
-        walk(&trees, &copier, &report);
+        scope.spawn(|| progress.foresee(stage, |is_over| count(&tree, &trees, is_over)));
+        walk(&tree, &trees, &copier, &report);
         copier.link_the_rest(&report);
         progress.begin(Stage::uncounted("putting it on stable storage"));
     });
@@ -116,9 +116,9 @@ fn tell(args: &CopyArgs, done: &Done, report: &Report, progress: &Progress) {
 }
 
 /// Entries of the source, counted beside the copying, so that the progress knows how much there is.
-fn count(trees: &Trees<'_>, is_over: &(dyn Fn() -> bool + Sync)) -> u64 {
+fn count(tree: &Local, trees: &Trees<'_>, is_over: &(dyn Fn() -> bool + Sync)) -> u64 {
     let counting = Counting { entries: Counter::default(), is_over };
-    walk(&Trees { jobs: 1, ..*trees }, &counting, &Report::silent());
+    walk(tree, &Trees { jobs: 1, ..*trees }, &counting, &Report::silent());
     counting.entries.get()
 }
 
@@ -127,10 +127,10 @@ struct Counting<'a> {
     is_over: &'a (dyn Fn() -> bool + Sync),
 }
 
-impl Visitor for Counting<'_> {
+impl<T: Tree> Visitor<T> for Counting<'_> {
     type Dir = ();
 
-    fn enter(&self, _dir: &Entry<'_, ()>, _fd: BorrowedFd<'_>, _stat: &Stat) -> Result<(), Failure> {
+    fn enter(&self, _dir: &Entry<'_, T, ()>, _open: &T::Dir, _is: &Attributes) -> Result<(), Failure> {
         self.entries.add(1);
         Ok(())
     }
@@ -139,12 +139,12 @@ impl Visitor for Counting<'_> {
         if (self.is_over)() { Wanted::Nothing } else { Wanted::Everything }
     }
 
-    fn visit(&self, _entry: &Entry<'_, ()>) -> Result<(), Failure> {
+    fn visit(&self, _entry: &Entry<'_, T, ()>) -> Result<(), Failure> {
         self.entries.add(1);
         Ok(())
     }
 
-    fn leave(&self, _dir: &Node<()>) -> Result<(), Failure> {
+    fn leave(&self, _tree: &T, _dir: &Node<T, ()>) -> Result<(), Failure> {
         Ok(())
     }
 }

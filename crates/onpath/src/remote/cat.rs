@@ -25,7 +25,7 @@ pub(crate) fn run(args: CatArgs) -> anyhow::Result<()> {
     work.end()
 }
 
-fn print(work: &Work, target: &Target) -> Result<(), Error> {
+pub(super) fn print(work: &Work, target: &Target) -> Result<(), Error> {
     let mut reader = target.client.get(&work.me, &target.path)?;
     let mut output = stdout().lock();
     while let Some(bytes) = reader.next()? {
@@ -36,7 +36,7 @@ fn print(work: &Work, target: &Target) -> Result<(), Error> {
 }
 
 /// What becomes of writing to standard output: a reader that has gone away ends the program quietly.
-pub(super) fn written(result: std::io::Result<()>) {
+fn written(result: std::io::Result<()>) {
     match result {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),

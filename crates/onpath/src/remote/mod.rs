@@ -1,13 +1,22 @@
 //! Commands on paths of a file system that need no mount and no root: each is a session of its own.
 
 pub(crate) mod cat;
+pub(crate) mod complete;
+pub(crate) mod get;
 mod glob;
+pub(crate) mod ln;
 pub(crate) mod ls;
 pub(crate) mod mkdir;
+pub(crate) mod mv;
 mod name;
 mod people;
+pub(crate) mod put;
 pub(crate) mod rm;
 pub(crate) mod stat;
+pub(crate) mod touch;
+pub(crate) mod tree;
+mod walked;
+mod when;
 
 use crate::walk::{Report, Undone};
 use anyhow::{Context, bail};
@@ -20,13 +29,31 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+pub(crate) use walked::{Ground, WalkedTree};
 
-/// Where the paths of a command are.
+/// Where the paths of a command are that is for file systems without a mount.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct AtArgs {
     /// The file system of paths that name none: the DIR of a running `onpath dev`, or onpath://HOST[:PORT][,HOST…]/.
     #[arg(long, env = "ONPATH_AT", value_name = "SOURCE")]
     at: Option<String>,
+    #[command(flatten)]
+    access: AccessArgs,
+}
+
+/// Where the paths of a command are that is for mounted file systems, too: what the environment says changes nothing.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WordsArgs {
+    /// Paths are those of a file system that need not be mounted: the DIR of a running `onpath dev`, or onpath://HOST[:PORT][,HOST…]/.
+    #[arg(long, value_name = "SOURCE")]
+    at: Option<String>,
+    #[command(flatten)]
+    access: AccessArgs,
+}
+
+/// How a file system that is not mounted is reached, and what words mean there.
+#[derive(Args, Clone, Debug)]
+struct AccessArgs {
     /// The key of the cluster, if it has one.
     #[arg(long, env = "ONPATH_KEY_FILE", value_name = "FILE")]
     key_file: Option<PathBuf>,
@@ -34,9 +61,40 @@ pub(crate) struct AtArgs {
     #[arg(long, env = "ONPATH_JOIN_TIMEOUT", value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
-    /// Take *, ? and [ in paths as they are; otherwise such a path stands for all that fit, as in a shell.
+    /// Take *, ? and [ in paths of file systems that are not mounted as they are; otherwise such a path stands for all that fit, as in a shell.
     #[arg(long)]
     literal: bool,
+}
+
+impl WordsArgs {
+    /// What words stand for: on this system what is no URL, unless `--at` is given. Words of one file system that follow each other are
+    /// together.
+    ///
+    /// # Errors
+    /// One that cannot be had.
+    pub(crate) fn grounds(&self, words: &[OsString], follow: bool) -> anyhow::Result<Vec<Ground>> {
+        let mut work = AtArgs { at: self.at.clone(), access: self.access.clone() }.begin();
+        let (mut grounds, mut last): (Vec<Ground>, Option<(usize, String)>) = (Vec::new(), None);
+        for word in words {
+            if self.at.is_none() && !url::is_url(Path::new(word)) {
+                match grounds.last_mut() {
+                    Some(Ground::Here(paths)) => paths.push(word.into()),
+                    _ => grounds.push(Ground::Here(vec![word.into()])),
+                }
+                continue;
+            }
+            for target in work.targets(std::slice::from_ref(word))? {
+                let number = work.number(&target);
+                let path = PathBuf::from(OsStr::from_bytes(&target.name()));
+                let same = last.replace((number, target.prefix.clone())) == Some((number, target.prefix.clone()));
+                match grounds.last_mut() {
+                    Some(Ground::There(_, paths)) if same => paths.push(path),
+                    _ => grounds.push(Ground::There(WalkedTree::of(&target, &work.me, follow, number), vec![path])),
+                }
+            }
+        }
+        Ok(grounds)
+    }
 }
 
 impl AtArgs {
@@ -93,7 +151,7 @@ impl Work {
         let mut all = Vec::new();
         for word in words {
             let target = self.target(word)?;
-            match glob::expand(&target, &self.me).filter(|_| !self.args.literal) {
+            match glob::expand(&target, &self.me).filter(|_| !self.args.access.literal) {
                 Some(paths) => all.extend(paths.into_iter().map(|path| target.with_path(path))),
                 None => all.push(target),
             }
@@ -101,11 +159,23 @@ impl Work {
         Ok(all)
     }
 
+    /// What a word stands for that has to stand for one thing.
+    ///
+    /// # Errors
+    /// As [`Work::targets`]; a pattern that fits several.
+    pub(crate) fn one(&mut self, word: &OsString) -> anyhow::Result<Target> {
+        let mut all = self.targets(std::slice::from_ref(word))?;
+        match (all.pop(), all.len()) {
+            (Some(target), 0) => Ok(target),
+            (_, others) => bail!("{} fits {} paths: name one of them", word.shown(), others + 1),
+        }
+    }
+
     /// What a word stands for that is no pattern.
     ///
     /// # Errors
     /// As [`Work::targets`].
-    pub(crate) fn target(&mut self, word: &OsStr) -> anyhow::Result<Target> {
+    fn target(&mut self, word: &OsStr) -> anyhow::Result<Target> {
         let place = self.args.place(word)?;
         let known = self.open.iter().find(|(source, _)| *source == place.source);
         let client = match known {
@@ -119,9 +189,14 @@ impl Work {
         Ok(Target { client, prefix: place.prefix, path: place.path })
     }
 
+    /// Which of its file systems that is.
+    fn number(&self, target: &Target) -> usize {
+        self.open.iter().position(|(_, client)| client.source() == target.client.source()).unwrap_or_default()
+    }
+
     fn connect(&self, source: &Source) -> Result<Client, Error> {
-        let patience = Duration::from_secs(self.args.timeout);
-        Client::connect_to(source, &Options { key_file: self.args.key_file.clone(), patience })
+        let patience = Duration::from_secs(self.args.access.timeout);
+        Client::connect_to(source, &Options { key_file: self.args.access.key_file.clone(), patience })
     }
 
     /// The result of a call; a failure is told.
@@ -162,7 +237,7 @@ mod tests {
     use super::*;
 
     fn args(at: Option<&str>) -> AtArgs {
-        AtArgs { at: at.map(str::to_owned), key_file: None, timeout: 1, literal: false }
+        AtArgs { at: at.map(str::to_owned), access: AccessArgs { key_file: None, timeout: 1, literal: false } }
     }
 
     #[test]

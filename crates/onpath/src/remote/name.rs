@@ -6,8 +6,10 @@ use onpath_wire::shown::Shown;
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fmt::Write;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{IsTerminal, stdout};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 /// A path and the file system in which it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +50,11 @@ impl Target {
         }
     }
 
+    /// The same as a path.
+    pub(crate) fn local_name(&self) -> PathBuf {
+        PathBuf::from(OsStr::from_bytes(&self.name()))
+    }
+
     /// The same for people.
     pub(crate) fn shown(&self) -> String {
         shown(&self.name())
@@ -68,6 +75,17 @@ impl Target {
 pub(crate) fn joined(dir: &[u8], name: &[u8]) -> Vec<u8> {
     let slash: &[u8] = if dir.is_empty() || dir.ends_with(b"/") { b"" } else { b"/" };
     [dir, slash, name].concat()
+}
+
+/// The last name of a path: none of a root, and of what ends with dots.
+pub(crate) fn last(path: &[u8]) -> Option<&[u8]> {
+    let last = path.rsplit(|byte| *byte == b'/').find(|name| !name.is_empty());
+    last.filter(|name| *name != b"." && *name != b"..")
+}
+
+/// The end of a name that nobody uses, for a moment.
+pub(crate) fn unlike() -> String {
+    format!(".onpath-{:016x}", RandomState::new().hash_one(std::process::id()))
 }
 
 /// A name for people.
@@ -100,6 +118,15 @@ mod tests {
     fn names_are_joined_with_one_slash() {
         for (dir, name, path) in [("/", "a", "/a"), ("a", "b", "a/b"), ("a/", "b", "a/b")] {
             assert_eq!(joined(dir.as_bytes(), name.as_bytes()), path.as_bytes());
+        }
+    }
+
+    #[test]
+    fn paths_have_a_last_name() {
+        for (path, name) in
+            [("a", Some("a")), ("/a/", Some("a")), ("a//b", Some("b")), ("/a/..", None), ("/", None), ("", None)]
+        {
+            assert_eq!(last(path.as_bytes()), name.map(str::as_bytes), "{path}");
         }
     }
 

@@ -1,6 +1,8 @@
-//! `onpath rm [-f] [-d] PATH…`
+//! `onpath rm [-r] [-f] [-d] PATH…`
 
-use super::{AtArgs, Target, Work, is};
+use super::{AtArgs, Target, WalkedTree, Work, is};
+use crate::tree::rmr;
+use crate::walk::ManyArgs;
 use clap::Args;
 use onpath_client::Error;
 use rustix::io::Errno;
@@ -18,6 +20,11 @@ pub(crate) struct RmArgs {
     /// Remove empty directories, too.
     #[arg(short, long)]
     dir: bool,
+    /// Remove directories with everything in them, in parallel.
+    #[arg(short, long, visible_short_alias = 'R')]
+    recursive: bool,
+    #[command(flatten)]
+    many: ManyArgs,
     #[command(flatten)]
     at: AtArgs,
 }
@@ -34,7 +41,19 @@ pub(crate) fn run(args: RmArgs) -> anyhow::Result<()> {
 fn remove(work: &Work, args: &RmArgs, target: &Target) -> Result<(), Error> {
     match target.client.unlink(&work.me, &target.path) {
         Err(error) if args.force && is(&error, Errno::NOENT) => Ok(()),
+        Err(error) if args.recursive && is(&error, Errno::ISDIR) => {
+            remove_tree(work, args, target);
+            Ok(())
+        }
         Err(error) if args.dir && is(&error, Errno::ISDIR) => target.client.rmdir(&work.me, &target.path),
         result => result,
+    }
+}
+
+fn remove_tree(work: &Work, args: &RmArgs, target: &Target) {
+    let (tree, root) = (WalkedTree::of(target, &work.me, false, 0), target.local_name());
+    match tree.refuse(&root) {
+        Ok(()) => rmr::remove(&tree, &[root], args.many.jobs(), args.many.quiet, &work.report),
+        Err(error) => work.report.note(&error.to_string()),
     }
 }

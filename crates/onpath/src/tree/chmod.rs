@@ -3,11 +3,12 @@
 use super::mode::ModeChange;
 use super::{Changes, Task};
 use crate::progress::Progress;
-use crate::walk::{Entry, Failure, Node, Visitor, WalkArgs, to};
+use crate::remote::WordsArgs;
+use crate::walk::{Attributes, Entry, Failure, Node, Tree, Visitor, WalkArgs, to};
 use clap::Args;
-use rustix::fs::{FileType, Mode, OFlags, Stat};
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::path::PathBuf;
+use rustix::fs::FileType;
+use rustix::io::Errno;
+use std::ffi::OsString;
 
 /// Arguments of `onpath chmod`.
 #[derive(Args, Debug)]
@@ -17,17 +18,20 @@ pub(crate) struct ChmodArgs {
     mode: ModeChange,
     /// What to change. Symbolic links have no mode: those below a PATH are left alone.
     #[arg(required = true)]
-    paths: Vec<PathBuf>,
+    paths: Vec<OsString>,
     /// Directories with everything in them.
     #[arg(short = 'R', long)]
     recursive: bool,
     #[command(flatten)]
     walk: WalkArgs,
+    #[command(flatten)]
+    at: WordsArgs,
 }
 
 pub(crate) fn run(args: ChmodArgs) -> anyhow::Result<()> {
     let recursive = args.recursive;
-    let task = Task { doing: "changing modes", paths: &args.paths, follow: true, recursive, args: &args.walk };
+    let task =
+        Task { doing: "changing modes", paths: &args.paths, at: &args.at, follow: true, recursive, args: &args.walk };
     let progress = task.progress();
     let visitor = Changer { mode: &args.mode, progress: &progress, changes: Changes::default() };
     task.run(&progress, &visitor, |changer, _| changer.changes.summary("modes"))
@@ -40,56 +44,51 @@ struct Changer<'a> {
 }
 
 impl Changer<'_> {
-    /// Through the descriptor, so that nobody can put a symbolic link in its place meanwhile.
-    fn change(&self, fd: BorrowedFd<'_>, stat: &Stat) -> Result<(), Failure> {
-        let before = stat.st_mode & 0o7777;
-        let after = self.mode.apply(before, FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
+    /// The bits that something like this gets, if they are others.
+    fn change(&self, is: &Attributes) -> Option<u32> {
+        let after = self.mode.apply(is.permissions, is.kind == FileType::Directory);
         self.progress.entry();
-        if after == before {
+        if after == is.permissions {
             self.changes.same.add(1);
-            return Ok(());
+            return None;
         }
-        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-        rustix::fs::chmod(path, Mode::from_raw_mode(after)).map_err(to("change the mode of"))?;
-        self.changes.change(stat);
+        Some(after)
+    }
+
+    /// Counts what was changed.
+    fn changed(&self, was: Result<Option<Attributes>, Errno>) -> Result<(), Failure> {
+        was.map_err(to("change the mode of"))?.iter().for_each(|was| self.changes.change(was));
         Ok(())
     }
 }
 
-impl Visitor for Changer<'_> {
+impl<T: Tree> Visitor<T> for Changer<'_> {
     /// Changed before what is in it unless that would shut us out: then after it.
     type Dir = bool;
 
-    fn enter(&self, _dir: &Entry<'_, bool>, fd: BorrowedFd<'_>, stat: &Stat) -> Result<bool, Failure> {
-        let after = self.mode.apply(stat.st_mode & 0o7777, true);
+    fn enter(&self, dir: &Entry<'_, T, bool>, open: &T::Dir, is: &Attributes) -> Result<bool, Failure> {
+        let after = self.mode.apply(is.permissions, true);
         let shuts = after & 0o500 != 0o500;
         if !shuts {
-            self.change(fd, stat)?;
+            self.changed(dir.tree().chmod_dir(open, &|is| self.change(is)))?;
         }
         Ok(shuts)
     }
 
-    fn locked(&self, dir: &Entry<'_, bool>) -> Result<bool, Failure> {
+    fn locked(&self, dir: &Entry<'_, T, bool>) -> Result<bool, Failure> {
         self.visit(dir).map(|()| true)
     }
 
-    fn visit(&self, entry: &Entry<'_, bool>) -> Result<(), Failure> {
+    fn visit(&self, entry: &Entry<'_, T, bool>) -> Result<(), Failure> {
         if entry.kind() == FileType::Symlink {
             return Ok(());
         }
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(entry.at(), entry.name(), flags, Mode::empty()).map_err(to("open"))?;
-        let stat = rustix::fs::fstat(&fd).map_err(to("stat"))?;
-        if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
-            return Ok(());
-        }
-        self.change(std::os::fd::AsFd::as_fd(&fd), &stat)
+        self.changed(entry.tree().chmod(entry.at(), entry.name(), &|is| self.change(is)))
     }
 
-    fn leave(&self, dir: &Node<bool>) -> Result<(), Failure> {
+    fn leave(&self, tree: &T, dir: &Node<T, bool>) -> Result<(), Failure> {
         if dir.data {
-            let stat = rustix::fs::fstat(dir.fd()).map_err(to("stat"))?;
-            self.change(dir.fd(), &stat)?;
+            self.changed(tree.chmod_dir(dir.dir(), &|is| self.change(is)))?;
         }
         Ok(())
     }

@@ -3,14 +3,15 @@
 use super::sum::Sum;
 use super::{Counter, Linked, Summary, Task};
 use crate::progress::{Progress, bytes};
-use crate::walk::{Entry, Failure, Node, Visitor, WalkArgs, Wanted};
+use crate::remote::WordsArgs;
+use crate::walk::{Attributes, Entry, Failure, Node, Tree, Visitor, WalkArgs, Wanted};
 use clap::Args;
 use onpath_host::progress::Watcher;
 use onpath_wire::shown::Shown;
-use rustix::fs::{FileType, Stat};
+use rustix::fs::FileType;
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -23,16 +24,19 @@ const BLOCK: u64 = 512;
 pub(crate) struct DuArgs {
     /// Trees to sum up.
     #[arg(default_value = ".")]
-    paths: Vec<PathBuf>,
+    paths: Vec<OsString>,
     /// Show every directory down to so many levels below a PATH, too.
     #[arg(short, long, default_value_t = 0)]
     depth: usize,
     #[command(flatten)]
     walk: WalkArgs,
+    #[command(flatten)]
+    at: WordsArgs,
 }
 
 pub(crate) fn run(args: DuArgs) -> anyhow::Result<()> {
-    let task = Task { doing: "counting", paths: &args.paths, follow: true, recursive: true, args: &args.walk };
+    let task =
+        Task { doing: "counting", paths: &args.paths, at: &args.at, follow: true, recursive: true, args: &args.walk };
     let progress = task.progress();
     let visitor = Counting {
         depth: args.depth,
@@ -70,8 +74,8 @@ impl Totals {
         Totals { wanted, ..totals }
     }
 
-    fn count(&self, stat: &Stat, again: bool) {
-        match FileType::from_raw_mode(stat.st_mode) {
+    fn count(&self, is: &Attributes, again: bool) {
+        match is.kind {
             FileType::Directory => self.directories.add(1),
             FileType::RegularFile => self.files.add(1),
             _ => self.others.add(1),
@@ -79,10 +83,10 @@ impl Totals {
         if again {
             return;
         }
-        if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
-            self.bytes.add(stat.st_size.cast_unsigned());
+        if is.kind == FileType::RegularFile {
+            self.bytes.add(is.bytes);
         }
-        self.allocated.add(stat.st_blocks.cast_unsigned() * BLOCK);
+        self.allocated.add(is.blocks * BLOCK);
     }
 
     fn add(&self, other: &Totals) {
@@ -155,14 +159,14 @@ impl Counting<'_> {
     }
 }
 
-impl Visitor for Counting<'_> {
+impl<T: Tree> Visitor<T> for Counting<'_> {
     type Dir = Totals;
 
-    fn enter(&self, _dir: &Entry<'_, Totals>, fd: BorrowedFd<'_>, stat: &Stat) -> Result<Totals, Failure> {
-        let sum = Sum::of(fd);
+    fn enter(&self, dir: &Entry<'_, T, Totals>, open: &T::Dir, is: &Attributes) -> Result<Totals, Failure> {
+        let sum = Sum::of(dir.tree(), open);
         self.progress.done(1 + sum.as_ref().map_or(0, |sum| sum.files + sum.others));
         let totals = sum.as_ref().map_or_else(Totals::default, Totals::of_sum);
-        totals.count(stat, false);
+        totals.count(is, false);
         Ok(totals)
     }
 
@@ -170,15 +174,15 @@ impl Visitor for Counting<'_> {
         dir.wanted
     }
 
-    fn visit(&self, entry: &Entry<'_, Totals>) -> Result<(), Failure> {
-        let stat = entry.stat()?;
+    fn visit(&self, entry: &Entry<'_, T, Totals>) -> Result<(), Failure> {
+        let is = entry.stat()?;
         self.progress.entry();
-        let again = self.linked.was_met(&stat);
+        let again = self.linked.was_met(&is);
         match entry.parent() {
-            Some(parent) => parent.data.count(&stat, again),
+            Some(parent) => parent.data.count(&is, again),
             None => {
                 let totals = Totals::default();
-                totals.count(&stat, again);
+                totals.count(&is, again);
                 self.all.add(&totals);
                 self.show(entry.path(), &totals);
             }
@@ -186,7 +190,7 @@ impl Visitor for Counting<'_> {
         Ok(())
     }
 
-    fn leave(&self, dir: &Node<Totals>) -> Result<(), Failure> {
+    fn leave(&self, _tree: &T, dir: &Node<T, Totals>) -> Result<(), Failure> {
         match dir.parent() {
             Some(parent) => parent.data.add(&dir.data),
             None => self.all.add(&dir.data),

@@ -1,6 +1,6 @@
 //! What `onpath find` looks for.
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::FileType;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
@@ -141,11 +141,6 @@ fn set(rest: &[u8], byte: u8) -> Option<(bool, usize)> {
 pub(super) fn ago(age: Age) -> i64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     now.saturating_sub(age.0).as_secs().cast_signed()
-}
-
-/// When the bytes were changed, seconds since 1970.
-pub(super) fn modified(stat: &Stat) -> i64 {
-    stat.st_mtime
 }
 
 #[cfg(test)]

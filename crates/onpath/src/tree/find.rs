@@ -1,18 +1,19 @@
 //! `onpath find PATH…`: entries that fit, or what they sum up to.
 
-use super::filter::{Age, Kind, Size, ago, fits, letter, modified};
+use super::filter::{Age, Kind, Size, ago, fits, letter};
 use super::owner::Database;
 use super::{Counter, Summary, Task};
 use crate::progress::{Progress, above, bytes};
-use crate::walk::{Entry, Failure, Node, Visitor, WalkArgs};
+use crate::remote::WordsArgs;
+use crate::walk::{Attributes, Entry, Failure, Node, Tree, Visitor, WalkArgs};
 use clap::Args;
 use onpath_wire::shown::Shown;
-use rustix::fs::{FileType, Stat};
+use rustix::fs::FileType;
 use serde_json::{Map, json};
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
-use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// Arguments of `onpath find`.
@@ -20,7 +21,7 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct FindArgs {
     /// Trees to look through.
     #[arg(default_value = ".")]
-    paths: Vec<PathBuf>,
+    paths: Vec<OsString>,
     /// The name fits this pattern of *, ? and [a-z].
     #[arg(long, value_name = "PATTERN")]
     name: Option<String>,
@@ -53,13 +54,16 @@ pub(crate) struct FindArgs {
     print0: bool,
     #[command(flatten)]
     walk: WalkArgs,
+    #[command(flatten)]
+    at: WordsArgs,
 }
 
 pub(crate) fn run(args: FindArgs) -> anyhow::Result<()> {
     let user = args.user.as_deref().map(|name| Database::Passwd.id(name)).transpose()?;
     let group = args.group.as_deref().map(|name| Database::Group.id(name)).transpose()?;
     let (newer, older) = (args.newer.map(ago), args.older.map(ago));
-    let task = Task { doing: "searching", paths: &args.paths, follow: true, recursive: true, args: &args.walk };
+    let task =
+        Task { doing: "searching", paths: &args.paths, at: &args.at, follow: true, recursive: true, args: &args.walk };
     let progress = task.progress();
     let visitor = Finder {
         args: &args,
@@ -140,36 +144,36 @@ impl Finder<'_> {
         named && self.args.kind.is_none_or(|Kind(wanted)| wanted == kind)
     }
 
-    fn attributes_fit(&self, stat: &Stat) -> bool {
-        let (size, time) = (stat.st_size.cast_unsigned(), modified(stat));
+    fn attributes_fit(&self, is: &Attributes) -> bool {
+        let (size, time) = (is.bytes, is.mtime);
         self.args.larger.is_none_or(|Size(bytes)| size > bytes)
             && self.args.smaller.is_none_or(|Size(bytes)| size < bytes)
             && self.wanted.newer.is_none_or(|since| time >= since)
             && self.wanted.older.is_none_or(|until| time <= until)
-            && self.wanted.user.is_none_or(|uid| uid == stat.st_uid)
-            && self.wanted.group.is_none_or(|gid| gid == stat.st_gid)
+            && self.wanted.user.is_none_or(|uid| uid == is.uid)
+            && self.wanted.group.is_none_or(|gid| gid == is.gid)
     }
 
-    fn look(&self, entry: &Entry<'_, ()>, kind: FileType, stat: Option<&Stat>) -> Result<(), Failure> {
+    fn look<T: Tree>(&self, entry: &Entry<'_, T, ()>, kind: FileType, is: Option<&Attributes>) -> Result<(), Failure> {
         self.progress.entry();
         let path = entry.path();
         let name = path.file_name().unwrap_or(path.as_os_str());
         if !self.fits(name.as_bytes(), kind) {
             return Ok(());
         }
-        let asked = match stat {
+        let asked = match is {
             None if self.needs_attributes() => Some(entry.stat()?),
             _ => None,
         };
-        let stat = stat.or(asked.as_ref());
-        if stat.is_some_and(|stat| !self.attributes_fit(stat)) {
+        let is = is.or(asked.as_ref());
+        if is.is_some_and(|is| !self.attributes_fit(is)) {
             return Ok(());
         }
         if let Some(at) = KINDS.iter().position(|(known, _)| *known == kind) {
             self.kinds[at].add(1);
         }
         if kind == FileType::RegularFile {
-            self.bytes.add(stat.map_or(0, |stat| stat.st_size.cast_unsigned()));
+            self.bytes.add(is.map_or(0, |is| is.bytes));
         }
         if !self.args.summary && !self.args.walk.json {
             self.print(&path);
@@ -208,18 +212,18 @@ impl Finder<'_> {
     }
 }
 
-impl Visitor for Finder<'_> {
+impl<T: Tree> Visitor<T> for Finder<'_> {
     type Dir = ();
 
-    fn enter(&self, dir: &Entry<'_, ()>, _fd: BorrowedFd<'_>, stat: &Stat) -> Result<(), Failure> {
-        self.look(dir, FileType::Directory, Some(stat))
+    fn enter(&self, dir: &Entry<'_, T, ()>, _open: &T::Dir, is: &Attributes) -> Result<(), Failure> {
+        self.look(dir, FileType::Directory, Some(is))
     }
 
-    fn visit(&self, entry: &Entry<'_, ()>) -> Result<(), Failure> {
+    fn visit(&self, entry: &Entry<'_, T, ()>) -> Result<(), Failure> {
         self.look(entry, entry.kind(), None)
     }
 
-    fn leave(&self, _dir: &Node<()>) -> Result<(), Failure> {
+    fn leave(&self, _tree: &T, _dir: &Node<T, ()>) -> Result<(), Failure> {
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
-//! Everyday tools for whole trees, through the mount: each walks in parallel, tolerates others that write meanwhile, and tells what failed.
+//! Everyday tools for whole trees: each walks in parallel, tolerates others that write meanwhile, and tells what failed.
 //!
-//! They work on any file system. What a directory knows of what is below it are sums of its own entries, so totals are counted by walking;
+//! They work on any file system that is mounted, and on one of Onpath that is not. What a directory knows of what is below it are sums of its own entries, so totals are counted by walking;
 //! on Onpath its directories alone.
 
 pub(crate) mod chmod;
@@ -19,11 +19,12 @@ pub(crate) use mode::ModeChange;
 
 use crate::cli::say;
 use crate::progress::Progress;
-use crate::walk::{Report, Trees, Visitor, WalkArgs, walk};
-use rustix::fs::{FileType, Stat};
+use crate::remote::{Ground, WalkedTree, WordsArgs};
+use crate::walk::{Attributes, Local, Report, Trees, Visitor, WalkArgs, walk};
+use rustix::fs::FileType;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::ffi::OsString;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -64,9 +65,9 @@ struct Linked(Mutex<HashSet<(u64, u64)>>);
 
 impl Linked {
     /// Whether it was met by another name.
-    fn was_met(&self, stat: &Stat) -> bool {
-        let several = stat.st_nlink > 1 && FileType::from_raw_mode(stat.st_mode) != FileType::Directory;
-        several && !self.0.lock().unwrap_or_else(PoisonError::into_inner).insert((stat.st_dev, stat.st_ino))
+    fn was_met(&self, is: &Attributes) -> bool {
+        let several = is.links > 1 && is.kind != FileType::Directory;
+        several && !self.0.lock().unwrap_or_else(PoisonError::into_inner).insert((is.device, is.inode))
     }
 }
 
@@ -80,8 +81,8 @@ struct Changes {
 
 impl Changes {
     /// One was changed that was like this. Two threads may change one by two names, each as it was before.
-    fn change(&self, stat: &Stat) {
-        if self.linked.was_met(stat) { &self.same } else { &self.changed }.add(1);
+    fn change(&self, was: &Attributes) {
+        if self.linked.was_met(was) { &self.same } else { &self.changed }.add(1);
     }
 
     /// `what` was changed of how many.
@@ -98,7 +99,10 @@ impl Changes {
 struct Task<'a> {
     /// In front of the progress: "removing".
     doing: &'static str,
-    paths: &'a [PathBuf],
+    /// Words of the command line.
+    paths: &'a [OsString],
+    /// Where those are that name no file system.
+    at: &'a WordsArgs,
     /// A path that is a symbolic link stands for what it points to.
     follow: bool,
     /// What is in directories, too.
@@ -109,25 +113,43 @@ struct Task<'a> {
 impl Task<'_> {
     /// Its progress: visitors count entries on it.
     fn progress(&self) -> Progress {
-        Progress::counting(self.doing, "entries", self.args.quiet)
+        Progress::counting(self.doing, "entries", self.args.many.quiet)
+    }
+
+    /// What its words stand for, on one file system after the other.
+    fn grounds(&self) -> anyhow::Result<Vec<Ground>> {
+        self.at.grounds(self.paths, self.follow)
     }
 
     /// Walks the trees, then prints what `sum` makes of it, in words or as JSON.
-    fn run<V: Visitor>(
+    fn run<V: Visitor<Local> + Visitor<WalkedTree>>(
         &self,
         progress: &Progress,
         visitor: &V,
         sum: impl FnOnce(&V, &Report) -> Summary,
     ) -> anyhow::Result<()> {
+        self.run_on(&self.grounds()?, progress, visitor, sum)
+    }
+
+    /// The same where its words were looked at.
+    fn run_on<V: Visitor<Local> + Visitor<WalkedTree>>(
+        &self,
+        grounds: &[Ground],
+        progress: &Progress,
+        visitor: &V,
+        sum: impl FnOnce(&V, &Report) -> Summary,
+    ) -> anyhow::Result<()> {
         let report = Report::new();
-        let trees = Trees {
-            roots: self.paths,
-            opened: None,
-            follow: self.follow,
-            descend: self.recursive,
-            jobs: self.args.jobs(),
-        };
-        walk(&trees, visitor, &report);
+        let Task { follow, recursive: descend, .. } = *self;
+        for ground in grounds {
+            let (Ground::Here(roots) | Ground::There(_, roots)) = ground;
+            let trees = Trees { roots, follow, descend, jobs: self.args.many.jobs() };
+            match ground {
+                Ground::Here(_) => walk(&Local::default(), &trees, visitor, &report),
+                Ground::There(tree, _) => walk(tree, &trees, visitor, &report),
+            }
+        }
+        grounds.iter().for_each(Ground::leave);
         progress.finish();
         let summary = sum(visitor, &report);
         if self.args.json {
@@ -169,12 +191,13 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let (one, two) = (tmp.path().join("one"), tmp.path().join("two"));
         std::fs::write(&one, "").unwrap();
-        let alone = rustix::fs::stat(&one).unwrap();
+        let stat = |path| Attributes::from(&rustix::fs::stat(path).unwrap());
+        let alone = stat(&one);
         std::fs::hard_link(&one, &two).unwrap();
         let changes = Changes::default();
         // Each has looked before the other changed it.
-        for stat in [alone, rustix::fs::stat(&one).unwrap(), rustix::fs::stat(&two).unwrap()] {
-            changes.change(&stat);
+        for is in [alone, stat(&one), stat(&two)] {
+            changes.change(&is);
         }
         assert_eq!((changes.changed.get(), changes.same.get()), (2, 1), "one of a single name, one of two");
     }

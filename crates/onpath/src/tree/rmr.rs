@@ -2,14 +2,14 @@
 
 use super::{Counter, Summary, Task};
 use crate::progress::Progress;
-use crate::walk::{Entry, Failure, Node, Visitor, WalkArgs, to};
+use crate::remote::{Ground, WordsArgs};
+use crate::walk::{Attributes, Entry, Failure, Node, Report, Tree, Trees, Visitor, WalkArgs, to};
 use clap::Args;
 use onpath_wire::shown::Shown;
-use rustix::fs::{AtFlags, Dir, FileType, Stat};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use serde_json::json;
-use std::ffi::OsStr;
-use std::os::fd::BorrowedFd;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -21,24 +21,36 @@ const RESCANS_MAX: usize = 8;
 pub(crate) struct RmrArgs {
     /// What to remove: directories with everything in them, or files.
     #[arg(required = true)]
-    paths: Vec<PathBuf>,
+    paths: Vec<OsString>,
     /// It is no failure if a PATH does not exist.
     #[arg(short, long)]
     force: bool,
     #[command(flatten)]
     walk: WalkArgs,
+    #[command(flatten)]
+    at: WordsArgs,
 }
 
 pub(crate) fn run(args: RmrArgs) -> anyhow::Result<()> {
-    for path in &args.paths {
-        refuse(path)?;
+    let task =
+        Task { doing: "removing", paths: &args.paths, at: &args.at, follow: false, recursive: true, args: &args.walk };
+    let mut grounds = task.grounds()?;
+    for ground in &mut grounds {
+        match ground {
+            Ground::Here(paths) => {
+                paths.iter().try_for_each(|path| refuse(path))?;
+                paths.retain(|path| !args.force || path.symlink_metadata().is_ok_or_other());
+                paths.iter_mut().for_each(|path| *path = itself(path).to_owned());
+            }
+            Ground::There(tree, paths) => {
+                paths.iter().try_for_each(|path| tree.refuse(path))?;
+                paths.retain(|path| !args.force || tree.is_there(path));
+            }
+        }
     }
-    let there = |path: &&PathBuf| !args.force || path.symlink_metadata().is_ok_or_other();
-    let paths: Vec<PathBuf> = args.paths.iter().filter(there).map(|path| itself(path).to_owned()).collect();
-    let task = Task { doing: "removing", paths: &paths, follow: false, recursive: true, args: &args.walk };
     let progress = task.progress();
-    let visitor = Remover { progress: &progress, files: Counter::default(), directories: Counter::default() };
-    task.run(&progress, &visitor, |remover, report| {
+    let remover = Remover { progress: &progress, files: Counter::default(), directories: Counter::default() };
+    task.run_on(&grounds, &progress, &remover, |remover, report| {
         if report.left_out_count() > 0 {
             report.note("unmount the file systems that were left out first; the directories above them stay");
         }
@@ -59,6 +71,14 @@ impl<T> Existence for std::io::Result<T> {
     fn is_ok_or_other(&self) -> bool {
         !matches!(self, Err(error) if error.kind() == std::io::ErrorKind::NotFound)
     }
+}
+
+/// Removes directories of a tree with everything in them; what fails goes to `report`.
+pub(crate) fn remove<T: Tree>(tree: &T, roots: &[PathBuf], jobs: usize, quiet: bool, report: &Report) {
+    let progress = Progress::counting("removing", "entries", quiet);
+    let remover = Remover { progress: &progress, files: Counter::default(), directories: Counter::default() };
+    crate::walk::walk(tree, &Trees { roots, follow: false, descend: true, jobs }, &remover, report);
+    progress.finish();
 }
 
 /// The path without slashes at its end, which would lead through a link.
@@ -99,17 +119,11 @@ impl Remover<'_> {
     }
 
     /// Removes what others have put into the directory since it was listed.
-    fn rescan(&self, dir: &Node<()>) -> Result<(), Failure> {
-        let entries = Dir::read_from(dir.fd()).map_err(to("list"))?;
-        for entry in entries {
-            let entry = entry.map_err(to("list"))?;
-            let name = entry.file_name();
-            if name == c"." || name == c".." {
-                continue;
-            }
-            let is_dir = entry.file_type() == FileType::Directory;
-            let flags = if is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-            match rustix::fs::unlinkat(dir.fd(), name, flags) {
+    fn rescan<T: Tree>(&self, tree: &T, dir: &Node<T, ()>) -> Result<(), Failure> {
+        for entry in tree.names(dir.dir()).map_err(to("list"))? {
+            let (name, kind) = entry.map_err(to("list"))?;
+            let is_dir = kind == FileType::Directory;
+            match tree.remove(Some(dir.dir()), &name, is_dir) {
                 Ok(()) => self.count(if is_dir { &self.directories } else { &self.files }),
                 Err(Errno::NOENT) => {}
                 Err(errno) => return Err(Failure { action: "remove what was made meanwhile in", errno }),
@@ -119,27 +133,26 @@ impl Remover<'_> {
     }
 }
 
-impl Visitor for Remover<'_> {
+impl<T: Tree> Visitor<T> for Remover<'_> {
     type Dir = ();
 
-    fn enter(&self, _dir: &Entry<'_, ()>, _fd: BorrowedFd<'_>, _stat: &Stat) -> Result<(), Failure> {
+    fn enter(&self, _dir: &Entry<'_, T, ()>, _open: &T::Dir, _is: &Attributes) -> Result<(), Failure> {
         Ok(())
     }
 
-    fn visit(&self, entry: &Entry<'_, ()>) -> Result<(), Failure> {
-        rustix::fs::unlinkat(entry.at(), entry.name(), AtFlags::empty()).map_err(to("remove"))?;
+    fn visit(&self, entry: &Entry<'_, T, ()>) -> Result<(), Failure> {
+        entry.remove(false).map_err(to("remove"))?;
         self.count(&self.files);
         Ok(())
     }
 
-    fn leave(&self, dir: &Node<()>) -> Result<(), Failure> {
+    fn leave(&self, tree: &T, dir: &Node<T, ()>) -> Result<(), Failure> {
         if dir.has_failed() {
             return Ok(()); // it is not empty, and why was told
         }
-        let entry = dir.entry();
         for _ in 0..RESCANS_MAX {
-            match rustix::fs::unlinkat(entry.at(), entry.name(), AtFlags::REMOVEDIR) {
-                Err(Errno::NOTEMPTY | Errno::EXIST) => self.rescan(dir)?,
+            match dir.entry(tree).remove(true) {
+                Err(Errno::NOTEMPTY | Errno::EXIST) => self.rescan(tree, dir)?,
                 result => {
                     result.map_err(to("remove"))?;
                     self.count(&self.directories);

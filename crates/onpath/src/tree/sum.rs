@@ -1,8 +1,8 @@
 //! What the entries of a directory amount to, as its servers say.
 
+use crate::walk::Tree;
 use onpath_wire::xattr::DIRECTORY_SUM;
 use std::ffi::CString;
-use std::os::fd::BorrowedFd;
 
 /// Longest answer that is understood, bytes: a handful of words and numbers.
 const VALUE_BYTES_MAX: usize = 1024;
@@ -24,11 +24,10 @@ pub(super) struct Sum {
 impl Sum {
     /// Of an open directory. None on other file systems, for who may not list or search it, and where names of other directories have
     /// to be known, too: then each entry is to be looked at.
-    pub(super) fn of(fd: BorrowedFd<'_>) -> Option<Sum> {
+    pub(super) fn of<T: Tree>(tree: &T, dir: &T::Dir) -> Option<Sum> {
         let name = CString::new(DIRECTORY_SUM).expect("no zero in a name");
-        let mut value = [0; VALUE_BYTES_MAX];
-        let length = rustix::fs::fgetxattr(fd, &name, &mut value).ok()?;
-        Sum::parse(value.get(..length)?).filter(|sum| sum.linked == 0)
+        let value = tree.attribute(dir, &name, VALUE_BYTES_MAX)?;
+        Sum::parse(&value).filter(|sum| sum.linked == 0)
     }
 
     fn parse(value: &[u8]) -> Option<Sum> {

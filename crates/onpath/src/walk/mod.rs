@@ -1,26 +1,27 @@
-//! Trees walked in parallel, through descriptors: nothing that others rename or replace meanwhile leads outside.
+//! Trees walked in parallel, through open directories: nothing that others rename or replace meanwhile leads outside.
 //!
 //! Every thread walks a part of the tree in depth. Only while another thread has nothing to do are directories, and bundles of entries of
 //! one directory, handed over; so what waits is bounded by the number of threads, whatever the tree is like. A thread holds a descriptor
-//! or two for each level of the tree above it. Other file systems mounted in the tree are left out.
+//! or two (of a file system that is not mounted a directory) for each level of the tree above it. Other file systems mounted in the tree are left out.
 
+mod local;
 mod node;
 mod pool;
 mod report;
+mod tree;
 
+pub(crate) use local::{Local, at};
 pub(crate) use node::{Entry, Node};
 pub(crate) use report::{Report, Undone, explain};
+pub(crate) use tree::{Attributes, Tree};
 
-use anyhow::Context;
 use clap::Args;
 use onpath_wire::shown::Shown;
 use pool::{Job, Pool};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,18 +33,25 @@ pub(crate) const JOBS_MAX: u16 = 256;
 /// How to walk.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WalkArgs {
-    /// Threads that work at once [default: two a core].
-    #[arg(short = 'j', long, env = "ONPATH_JOBS", value_parser = clap::value_parser!(u16).range(1..=i64::from(JOBS_MAX)))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) many: ManyArgs,
     /// Print the result as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// How many things are done at once, and whether that is shown.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ManyArgs {
+    /// Threads that work at once [default: two a core].
+    #[arg(short = 'j', long, env = "ONPATH_JOBS", value_parser = clap::value_parser!(u16).range(1..=i64::from(JOBS_MAX)))]
+    jobs: Option<u16>,
     /// Show no progress.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
 
-impl WalkArgs {
+impl ManyArgs {
     /// The number of threads.
     pub(crate) fn jobs(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -77,12 +85,12 @@ pub(crate) enum Wanted {
 }
 
 /// What is done with the entries of a tree. Called by several threads at once, for one directory too.
-pub(crate) trait Visitor: Sync {
+pub(crate) trait Visitor<T: Tree>: Sync {
     /// What is kept with a directory until everything below it is done.
     type Dir: Send + Sync;
 
-    /// A directory was opened; `stat` are its attributes. Before anything in it.
-    fn enter(&self, dir: &Entry<'_, Self::Dir>, fd: BorrowedFd<'_>, stat: &Stat) -> Result<Self::Dir, Failure>;
+    /// A directory was opened; `is` are its attributes. Before anything in it.
+    fn enter(&self, dir: &Entry<'_, T, Self::Dir>, open: &T::Dir, is: &Attributes) -> Result<Self::Dir, Failure>;
 
     /// What is still to be visited in a directory that was entered.
     fn wanted(&self, _dir: &Self::Dir) -> Wanted {
@@ -90,15 +98,15 @@ pub(crate) trait Visitor: Sync {
     }
 
     /// A directory that may not be opened. True if that was changed, and it should be tried again.
-    fn locked(&self, _dir: &Entry<'_, Self::Dir>) -> Result<bool, Failure> {
+    fn locked(&self, _dir: &Entry<'_, T, Self::Dir>) -> Result<bool, Failure> {
         Ok(false)
     }
 
     /// Something else than a directory; also a directory, where nothing is to be done with what is in it.
-    fn visit(&self, entry: &Entry<'_, Self::Dir>) -> Result<(), Failure>;
+    fn visit(&self, entry: &Entry<'_, T, Self::Dir>) -> Result<(), Failure>;
 
     /// Everything in the directory is done.
-    fn leave(&self, dir: &Node<Self::Dir>) -> Result<(), Failure>;
+    fn leave(&self, tree: &T, dir: &Node<T, Self::Dir>) -> Result<(), Failure>;
 }
 
 /// What to walk.
@@ -106,8 +114,6 @@ pub(crate) trait Visitor: Sync {
 pub(crate) struct Trees<'a> {
     /// Where they begin.
     pub(crate) roots: &'a [PathBuf],
-    /// The one root, if it is open already: then its path is for messages only.
-    pub(crate) opened: Option<BorrowedFd<'a>>,
     /// Follow a root that is a symbolic link; nothing else is ever followed.
     pub(crate) follow: bool,
     /// Walk what is in directories; else only the roots are visited.
@@ -117,16 +123,16 @@ pub(crate) struct Trees<'a> {
 }
 
 /// Walks the trees and returns when everything is done. What fails goes to `report`; the walk goes on.
-pub(crate) fn walk<V: Visitor>(trees: &Trees<'_>, visitor: &V, report: &Report) {
+pub(crate) fn walk<T: Tree, V: Visitor<T>>(tree: &T, trees: &Trees<'_>, visitor: &V, report: &Report) {
     raise_descriptors();
     let jobs = trees.jobs;
     let pool = Pool::new(jobs);
-    let walk = Walk { visitor, report, pool: &pool, opened: trees.opened };
+    let walk = Walk { tree, visitor, report, pool: &pool };
     for path in trees.roots {
-        match root(path, trees.follow) {
+        match root(tree, path, trees.follow) {
             Ok(name) if trees.descend => pool.add(Job::Directory(None, name)),
             Ok(name) => walk.visit(None, &name, FileType::Unknown),
-            Err(error) => report.note(&format!("{error:#}")),
+            Err(errno) => report.note(&format!("cannot find {}: {}", path.shown(), explain(errno))),
         }
     }
     std::thread::scope(|scope| {
@@ -137,16 +143,8 @@ pub(crate) fn walk<V: Visitor>(trees: &Trees<'_>, visitor: &V, report: &Report) 
     });
 }
 
-fn root(path: &Path, follow: bool) -> anyhow::Result<CString> {
-    let resolved = match path.canonicalize() {
-        _ if !follow => path.to_owned(),
-        Ok(resolved) => resolved,
-        Err(error) => {
-            let why = Errno::from_io_error(&error).map_or_else(|| error.to_string(), explain);
-            anyhow::bail!("cannot find {}: {why}", path.shown());
-        }
-    };
-    CString::new(resolved.as_os_str().as_bytes()).with_context(|| format!("{}", path.shown()))
+fn root<T: Tree>(tree: &T, path: &Path, follow: bool) -> Result<CString, Errno> {
+    local::c_path(&tree.root(path, follow)?)
 }
 
 /// Deep trees need a descriptor a level: as many as are allowed.
@@ -157,22 +155,22 @@ fn raise_descriptors() {
 }
 
 /// A directory whose entries are being read.
-struct Frame<D> {
-    node: Arc<Node<D>>,
+struct Frame<T: Tree, D> {
+    node: Arc<Node<T, D>>,
     wanted: Wanted,
     /// None where nothing is wanted.
-    entries: Option<Dir>,
+    names: Option<T::Names>,
     bundle: Vec<(CString, FileType)>,
 }
 
-struct Walk<'a, V: Visitor> {
+struct Walk<'a, T: Tree, V: Visitor<T>> {
+    tree: &'a T,
     visitor: &'a V,
     report: &'a Report,
-    pool: &'a Pool<V::Dir>,
-    opened: Option<BorrowedFd<'a>>,
+    pool: &'a Pool<T, V::Dir>,
 }
 
-impl<V: Visitor> Walk<'_, V> {
+impl<T: Tree, V: Visitor<T>> Walk<'_, T, V> {
     fn work(&self) {
         while let Some(job) = self.pool.next() {
             match job {
@@ -186,11 +184,11 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     /// Everything at that name.
-    fn tree(&self, parent: Option<Arc<Node<V::Dir>>>, name: &CStr) {
+    fn tree(&self, parent: Option<Arc<Node<T, V::Dir>>>, name: &CStr) {
         let mut frames = Vec::new();
         frames.extend(self.open(parent, name));
         while let Some(frame) = frames.last_mut() {
-            match frame.entries.as_mut().and_then(Dir::read) {
+            match frame.names.as_mut().and_then(Iterator::next) {
                 None => {
                     if let Some(frame) = frames.pop() {
                         frame.bundle.iter().for_each(|(name, kind)| self.visit(Some(&frame.node), name, *kind));
@@ -198,16 +196,15 @@ impl<V: Visitor> Walk<'_, V> {
                     }
                 }
                 Some(Err(errno)) => {
-                    self.report.fail(&frame.node.path(), Failure { action: "list", errno });
+                    self.report.fail(&self.tree.told(frame.node.path()), Failure { action: "list", errno });
                     frame.node.fail();
                     if let Some(frame) = frames.pop() {
                         self.done(frame.node);
                     }
                 }
-                Some(Ok(entry)) => {
-                    let name = entry.file_name();
-                    if name != c"." && name != c".." && !self.pool.is_cancelled() {
-                        let below = self.entry(frame, name, entry.file_type());
+                Some(Ok((name, kind))) => {
+                    if !self.pool.is_cancelled() {
+                        let below = self.entry(frame, &name, kind);
                         frames.extend(below);
                     }
                 }
@@ -216,10 +213,9 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     /// One entry of a directory; a directory that this thread shall walk next is returned.
-    fn entry(&self, frame: &mut Frame<V::Dir>, name: &CStr, kind: FileType) -> Option<Frame<V::Dir>> {
+    fn entry(&self, frame: &mut Frame<T, V::Dir>, name: &CStr, kind: FileType) -> Option<Frame<T, V::Dir>> {
         let kind = match kind {
-            FileType::Unknown => rustix::fs::statat(frame.node.fd(), name, AtFlags::SYMLINK_NOFOLLOW)
-                .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+            FileType::Unknown => self.tree.stat(Some(frame.node.dir()), name).map_or(FileType::Unknown, |is| is.kind),
             known => known,
         };
         let hungry = self.pool.is_hungry();
@@ -246,8 +242,8 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     /// Opens a directory, whose part in its parent is taken over. A root may be something else.
-    fn open(&self, parent: Option<Arc<Node<V::Dir>>>, name: &CStr) -> Option<Frame<V::Dir>> {
-        let entry = Entry::new(parent.as_deref(), name, FileType::Directory);
+    fn open(&self, parent: Option<Arc<Node<T, V::Dir>>>, name: &CStr) -> Option<Frame<T, V::Dir>> {
+        let entry = Entry::new(self.tree, parent.as_deref(), name, FileType::Directory);
         match self.try_open(&entry, parent.clone()) {
             Ok(Some(frame)) => return Some(frame),
             Ok(None) => {}
@@ -260,46 +256,38 @@ impl<V: Visitor> Walk<'_, V> {
 
     fn try_open(
         &self,
-        entry: &Entry<'_, V::Dir>,
-        parent: Option<Arc<Node<V::Dir>>>,
-    ) -> Result<Option<Frame<V::Dir>>, Failure> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let (at, name) = match (&parent, self.opened) {
-            (None, Some(root)) => (root, c"."),
-            _ => (entry.at(), entry.name()),
-        };
-        let fd = match rustix::fs::openat(at, name, flags, Mode::empty()) {
-            Ok(fd) => fd,
+        entry: &Entry<'_, T, V::Dir>,
+        parent: Option<Arc<Node<T, V::Dir>>>,
+    ) -> Result<Option<Frame<T, V::Dir>>, Failure> {
+        let open = || self.tree.open(entry.at(), entry.name());
+        let (dir, is) = match open() {
+            Ok(opened) => opened,
             // No directory: a root that was given as something else, or what somebody put in its place.
             Err(Errno::NOTDIR | Errno::LOOP) => {
-                let kind = FileType::from_raw_mode(entry.stat()?.st_mode);
+                let kind = entry.stat()?.kind;
                 self.visit(parent.as_deref(), entry.name(), kind);
                 return Ok(None);
             }
-            Err(Errno::ACCESS) if self.visitor.locked(entry)? => {
-                rustix::fs::openat(entry.at(), entry.name(), flags, Mode::empty()).map_err(to("open"))?
-            }
+            Err(Errno::ACCESS) if self.visitor.locked(entry)? => open().map_err(to("open"))?,
             Err(errno) => return Err(Failure { action: "open", errno }),
         };
-        let stat = rustix::fs::fstat(&fd).map_err(to("stat"))?;
-        if parent.as_deref().is_some_and(|parent| parent.device() != stat.st_dev) {
-            self.report.other_filesystem(&entry.path());
+        if parent.as_deref().is_some_and(|parent| parent.device() != is.device) {
+            self.report.other_filesystem(&self.tree.told(entry.path()));
             parent.iter().for_each(|parent| parent.fail());
             return Ok(None);
         }
-        let data = self.visitor.enter(entry, fd.as_fd(), &stat)?;
+        let data = self.visitor.enter(entry, &dir, &is)?;
         let wanted = self.visitor.wanted(&data);
-        let listing = || rustix::io::fcntl_dupfd_cloexec(&fd, 0).and_then(Dir::new).map_err(to("list"));
-        let entries = if wanted == Wanted::Nothing { None } else { Some(listing()?) };
-        let node = Node::new(parent, entry.name().to_owned(), fd, &stat, data);
-        Ok(Some(Frame { node: Arc::new(node), wanted, entries, bundle: Vec::new() }))
+        let names = if wanted == Wanted::Nothing { None } else { Some(self.tree.names(&dir).map_err(to("list"))?) };
+        let node = Node::new(parent, entry.name().to_owned(), dir, is.device, data);
+        Ok(Some(Frame { node: Arc::new(node), wanted, names, bundle: Vec::new() }))
     }
 
-    fn visit(&self, parent: Option<&Node<V::Dir>>, name: &CStr, kind: FileType) {
+    fn visit(&self, parent: Option<&Node<T, V::Dir>>, name: &CStr, kind: FileType) {
         if self.pool.is_cancelled() {
             return;
         }
-        let entry = Entry::new(parent, name, kind);
+        let entry = Entry::new(self.tree, parent, name, kind);
         match self.visitor.visit(&entry) {
             Ok(()) => {}
             Err(failure) if failure.errno == Errno::NOENT && parent.is_some() => self.report.vanished(),
@@ -308,8 +296,8 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     /// Tells the failure, and keeps it with the directories above.
-    fn fail(&self, entry: &Entry<'_, V::Dir>, failure: Failure) {
-        self.report.fail(&entry.path(), failure);
+    fn fail(&self, entry: &Entry<'_, T, V::Dir>, failure: Failure) {
+        self.report.fail(&self.tree.told(entry.path()), failure);
         entry.parent().into_iter().for_each(Node::fail);
         if self.report.is_over() {
             self.pool.cancel();
@@ -317,15 +305,15 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     /// A part of the directory is done; with its last one the directory is, and so a part of its parent.
-    fn done(&self, node: Arc<Node<V::Dir>>) {
+    fn done(&self, node: Arc<Node<T, V::Dir>>) {
         let mut done = node;
         while done.part_is_done() {
             if !self.pool.is_cancelled() {
-                match self.visitor.leave(&done) {
+                match self.visitor.leave(self.tree, &done) {
                     Ok(()) => {}
                     Err(failure) if failure.errno == Errno::NOENT && done.parent().is_some() => self.report.vanished(),
                     Err(failure) => {
-                        self.report.fail(&done.path(), failure);
+                        self.report.fail(&self.tree.told(done.path()), failure);
                         done.fail();
                     }
                 }

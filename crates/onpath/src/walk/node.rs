@@ -1,19 +1,20 @@
 //! Directories of a walk, and the entries in them.
 
+use super::tree::{Attributes, Tree};
 use super::{Failure, to};
-use rustix::fs::{AtFlags, CWD, FileType, Stat};
+use rustix::fs::FileType;
+use rustix::io::Errno;
 use std::ffi::{CStr, CString, OsStr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A directory that is walked: open until everything below it is done.
-pub(crate) struct Node<D> {
-    parent: Option<Arc<Node<D>>>,
+pub(crate) struct Node<T: Tree, D> {
+    parent: Option<Arc<Node<T, D>>>,
     name: CString,
-    fd: OwnedFd,
+    dir: T::Dir,
     device: u64,
     /// Its own listing, and what was handed over and is not done.
     parts: AtomicUsize,
@@ -22,24 +23,24 @@ pub(crate) struct Node<D> {
     pub(crate) data: D,
 }
 
-impl<D> Node<D> {
-    pub(super) fn new(parent: Option<Arc<Node<D>>>, name: CString, fd: OwnedFd, stat: &Stat, data: D) -> Node<D> {
+impl<T: Tree, D> Node<T, D> {
+    pub(super) fn new(parent: Option<Arc<Node<T, D>>>, name: CString, dir: T::Dir, device: u64, data: D) -> Node<T, D> {
         let (parts, failed) = (AtomicUsize::new(1), AtomicBool::new(false));
-        Node { parent, name, fd, device: stat.st_dev, parts, failed, data }
+        Node { parent, name, dir, device, parts, failed, data }
     }
 
-    /// Its descriptor.
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+    /// The open directory.
+    pub(crate) fn dir(&self) -> &T::Dir {
+        &self.dir
     }
 
     /// As an entry of its parent.
-    pub(crate) fn entry(&self) -> Entry<'_, D> {
-        Entry::new(self.parent.as_deref(), &self.name, FileType::Directory)
+    pub(crate) fn entry<'a>(&'a self, tree: &'a T) -> Entry<'a, T, D> {
+        Entry::new(tree, self.parent.as_deref(), &self.name, FileType::Directory)
     }
 
     /// The directory it is in; none for a root.
-    pub(crate) fn parent(&self) -> Option<Arc<Node<D>>> {
+    pub(crate) fn parent(&self) -> Option<Arc<Node<T, D>>> {
         self.parent.clone()
     }
 
@@ -90,25 +91,31 @@ impl<D> Node<D> {
 }
 
 /// Something in a directory of a walk, or one of its roots.
-pub(crate) struct Entry<'a, D> {
-    parent: Option<&'a Node<D>>,
+pub(crate) struct Entry<'a, T: Tree, D> {
+    tree: &'a T,
+    parent: Option<&'a Node<T, D>>,
     name: &'a CStr,
     kind: FileType,
 }
 
-impl<'a, D> Entry<'a, D> {
-    pub(super) fn new(parent: Option<&'a Node<D>>, name: &'a CStr, kind: FileType) -> Entry<'a, D> {
-        Entry { parent, name, kind }
+impl<'a, T: Tree, D> Entry<'a, T, D> {
+    pub(super) fn new(tree: &'a T, parent: Option<&'a Node<T, D>>, name: &'a CStr, kind: FileType) -> Entry<'a, T, D> {
+        Entry { tree, parent, name, kind }
+    }
+
+    /// The tree that it is in.
+    pub(crate) fn tree(&self) -> &'a T {
+        self.tree
     }
 
     /// The directory it is in; none for a root.
-    pub(crate) fn parent(&self) -> Option<&'a Node<D>> {
+    pub(crate) fn parent(&self) -> Option<&'a Node<T, D>> {
         self.parent
     }
 
-    /// Where its name is to be looked up.
-    pub(crate) fn at(&self) -> BorrowedFd<'a> {
-        self.parent.map_or(CWD, |node| node.fd.as_fd())
+    /// Where its name is to be looked up; none for a root.
+    pub(crate) fn at(&self) -> Option<&'a T::Dir> {
+        self.parent.map(|node| &node.dir)
     }
 
     /// Its name; of a root its path.
@@ -128,7 +135,12 @@ impl<'a, D> Entry<'a, D> {
     }
 
     /// Its attributes; of a symbolic link its own.
-    pub(crate) fn stat(&self) -> Result<Stat, Failure> {
-        rustix::fs::statat(self.at(), self.name, AtFlags::SYMLINK_NOFOLLOW).map_err(to("stat"))
+    pub(crate) fn stat(&self) -> Result<Attributes, Failure> {
+        self.tree.stat(self.at(), self.name).map_err(to("stat"))
+    }
+
+    /// Removes its name, which must be that of an empty directory or of something else.
+    pub(crate) fn remove(&self, is_dir: bool) -> Result<(), Errno> {
+        self.tree.remove(self.at(), self.name, is_dir)
     }
 }

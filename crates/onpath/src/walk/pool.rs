@@ -1,23 +1,23 @@
 //! What the threads of a walk hand over to each other.
 
-use super::Node;
+use super::{Node, Tree};
 use rustix::fs::FileType;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Work for one thread.
-pub(super) enum Job<D> {
+pub(super) enum Job<T: Tree, D> {
     /// Everything at that name.
-    Directory(Option<Arc<Node<D>>>, CString),
+    Directory(Option<Arc<Node<T, D>>>, CString),
     /// Entries of one directory, none of them a directory.
-    Bundle(Arc<Node<D>>, Vec<(CString, FileType)>),
+    Bundle(Arc<Node<T, D>>, Vec<(CString, FileType)>),
 }
 
 /// The work that waits. Threads add to it only while another one has nothing to do, so it holds few more jobs than there are threads,
 /// the roots aside.
-pub(super) struct Pool<D> {
-    jobs: Mutex<Jobs<D>>,
+pub(super) struct Pool<T: Tree, D> {
+    jobs: Mutex<Jobs<T, D>>,
     wake: Condvar,
     /// Threads without work, less the jobs that wait.
     hungry: AtomicUsize,
@@ -25,22 +25,22 @@ pub(super) struct Pool<D> {
     threads: usize,
 }
 
-struct Jobs<D> {
-    waiting: Vec<Job<D>>,
+struct Jobs<T: Tree, D> {
+    waiting: Vec<Job<T, D>>,
     idle: usize,
 }
 
-impl<D> Pool<D> {
-    pub(super) fn new(threads: usize) -> Pool<D> {
+impl<T: Tree, D> Pool<T, D> {
+    pub(super) fn new(threads: usize) -> Pool<T, D> {
         let jobs = Mutex::new(Jobs { waiting: Vec::new(), idle: 0 });
         Pool { jobs, wake: Condvar::new(), hungry: AtomicUsize::new(0), cancelled: AtomicBool::new(false), threads }
     }
 
-    fn jobs(&self) -> MutexGuard<'_, Jobs<D>> {
+    fn jobs(&self) -> MutexGuard<'_, Jobs<T, D>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count(&self, jobs: &Jobs<D>) {
+    fn count(&self, jobs: &Jobs<T, D>) {
         self.hungry.store(jobs.idle.saturating_sub(jobs.waiting.len()), Ordering::Relaxed);
     }
 
@@ -49,7 +49,7 @@ impl<D> Pool<D> {
         self.hungry.load(Ordering::Relaxed) > 0
     }
 
-    pub(super) fn add(&self, job: Job<D>) {
+    pub(super) fn add(&self, job: Job<T, D>) {
         let mut jobs = self.jobs();
         jobs.waiting.push(job);
         self.count(&jobs);
@@ -57,7 +57,7 @@ impl<D> Pool<D> {
     }
 
     /// The next job; none when all threads have nothing to do.
-    pub(super) fn next(&self) -> Option<Job<D>> {
+    pub(super) fn next(&self) -> Option<Job<T, D>> {
         let mut jobs = self.jobs();
         loop {
             if let Some(job) = jobs.waiting.pop() {

@@ -1,11 +1,15 @@
 //! File systems without a mount: the client library and the commands over it say what the kernel says of a mount.
 
+mod completing;
+mod copies;
 mod globs;
 mod library;
 mod making;
+mod moving;
 mod reading;
 mod same;
 mod shell;
+mod trees;
 mod users;
 
 use crate::common::cluster::{Cluster, Shape};

@@ -1,0 +1,197 @@
+//! `get` and `put`.
+
+use super::make_tree;
+use super::shell::{Said, Shell};
+use crate::common::cluster::{Cluster, Shape};
+use crate::common::server::Site;
+use crate::common::tree::{Times, assert_same, list};
+use crate::common::wait_until;
+use std::fs::{self, Permissions};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Stdio;
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("paths of tests are text")
+}
+
+/// Names in a directory, sorted.
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn files_come_and_go() {
+    let Some(site) = Site::new("remote/copies::files_come_and_go") else { return };
+    let mount = site.dev(&[]);
+    let (shell, here) = (Shell::at(&site), site.root().join("here"));
+    fs::create_dir(&here).expect("mkdir");
+    let bytes: Vec<u8> = (0..3_000_001u32).map(|n| (n % 251) as u8).collect();
+    fs::write(here.join("big"), &bytes).expect("a file");
+    fs::write(here.join("empty"), "").expect("a file");
+    fs::set_permissions(here.join("big"), Permissions::from_mode(0o4751)).expect("chmod");
+    fs::create_dir(mount.path().join("dir")).expect("mkdir");
+    let big = here.join("big");
+    shell.ok("put", &[text(&big), "one"]);
+    shell.ok("put", &["-p", text(&big), text(&here.join("empty")), "dir"]);
+    assert_eq!(fs::read(mount.path().join("one")).expect("read"), bytes);
+    assert_eq!(names(&mount.path().join("dir")), ["big", "empty"]);
+    let is = |path: &Path| {
+        let is = fs::metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        (is.mode() & 0o7777, is.mtime(), is.mtime_nsec())
+    };
+    // No set-id bits: the copy may have another owner.
+    let (_, seconds, nanoseconds) = is(&big);
+    assert_eq!(is(&mount.path().join("dir/big")), (0o751, seconds, nanoseconds));
+    // Back again, to another name, into a directory, and through a pipe.
+    shell.ok("get", &["-p", "dir/big", text(&here.join("back"))]);
+    assert_eq!(
+        (fs::read(here.join("back")).expect("read"), is(&here.join("back"))),
+        (bytes.clone(), is(&mount.path().join("dir/big")))
+    );
+    shell.ok("get", &["one", "dir/e*", text(&here)]);
+    assert_eq!(names(&here), ["back", "big", "empty", "one"]);
+    assert_eq!(shell.ok("get", &["one", "-"]), bytes);
+    let mut child = shell.command("put", &["-", "piped"]).stdin(Stdio::piped()).spawn().expect("onpath runs");
+    child.stdin.take().expect("piped").write_all(&bytes).expect("put reads");
+    assert!(child.wait().expect("put ends").success());
+    assert_eq!(fs::read(mount.path().join("piped")).expect("read"), bytes);
+    // A symbolic link here is followed, there replaced; a device is written to.
+    symlink("back", here.join("link")).expect("symlink");
+    shell.ok("get", &["dir/empty", text(&here.join("link"))]);
+    assert!(here.join("link").is_symlink() && fs::read(here.join("back")).expect("read").is_empty());
+    symlink("one", mount.path().join("link")).expect("symlink");
+    shell.ok("put", &[text(&here.join("empty")), "link"]);
+    assert!(!mount.path().join("link").is_symlink() && fs::read(mount.path().join("one")).expect("read") == bytes);
+    shell.ok("get", &["one", "/dev/null"]);
+    assert!(!fs::metadata("/dev/null").expect("stat").is_file());
+    mount.stop();
+    site.assert_clean("after put");
+}
+
+#[test]
+fn what_cannot_be_copied_is_told() {
+    let Some(site) = Site::new("remote/copies::what_cannot_be_copied_is_told") else { return };
+    let mount = site.dev(&[]);
+    make_tree(mount.path());
+    let (shell, here) = (Shell::at(&site), site.root().join("here"));
+    fs::create_dir(&here).expect("mkdir");
+    fs::write(here.join("file"), "new").expect("a file");
+    let file = here.join("file");
+    let dir = text(&here);
+    shell.fails(1, "get", &["missing", "a/second", dir], &["missing: No such file", "1 failure"]);
+    assert_eq!(fs::read(here.join("second")).expect("the rest is done").len(), 5_000);
+    shell.fails(1, "get", &["a", dir], &["a is a directory: give -r"]);
+    shell.fails(1, "get", &["a/second", "fifo", text(&file)], &["is not a directory"]);
+    shell.fails(1, "get", &["a/second", text(&here.join("no/where"))], &["no/where", "No such file"]);
+    shell.fails(1, "get", &["-n", "a/second", text(&file)], &["file", "File exists"]);
+    shell.fails(1, "get", &["fifo", dir], &["fifo: No such device"]);
+    shell.fails(1, "put", &[text(&here.join("missing")), "x"], &["here/missing", "No such file"]);
+    shell.fails(1, "put", &[dir, "x"], &["is a directory: give -r"]);
+    shell.fails(1, "put", &[text(&file), "no/where"], &["no/where: No such file"]);
+    shell.fails(1, "put", &[text(&file), "a/second/x"], &["a/second/x: Not a directory"]);
+    shell.fails(1, "put", &["-n", text(&file), "a/second"], &["a/second exists already"]);
+    shell.fails(1, "put", &[text(&file), text(&file), "a/second"], &["is not a directory"]);
+    assert_eq!(fs::read(mount.path().join("a/second")).expect("read").len(), 5_000);
+    assert_eq!(fs::read(&file).expect("read"), b"new");
+    assert_eq!(names(&here), ["file", "second"], "no part is left");
+    mount.stop();
+}
+
+/// A put that does not come to its end changes nothing, whenever it is killed.
+#[test]
+fn a_killed_put_leaves_what_was_there() {
+    const TEST: &str = "remote/copies::a_killed_put_leaves_what_was_there";
+    let Some(site) = Site::new(TEST) else { return };
+    let mount = site.dev(&[]);
+    let shell = Shell::at(&site);
+    fs::write(mount.path().join("file"), "before").expect("a file");
+    let free = || crate::common::sys::statvfs(mount.path()).expect("statvfs").f_bfree;
+    let before = free();
+    let mut child = shell.command("put", &["-", "file"]).stdin(Stdio::piped()).spawn().expect("onpath runs");
+    let mut input = child.stdin.take().expect("piped");
+    input.write_all(&vec![1; 8 << 20]).expect("put reads");
+    wait_until("a part of it is written", || free() < before);
+    child.kill().expect("kill of our child");
+    child.wait().expect("wait of our child");
+    drop(input);
+    assert_eq!(fs::read(mount.path().join("file")).expect("read"), b"before");
+    assert_eq!(names(mount.path()), ["file"]);
+    mount.stop();
+    site.assert_clean("after a killed put");
+}
+
+#[test]
+fn trees_come_and_go() {
+    const TEST: &str = "remote/copies::trees_come_and_go";
+    let Some(site) = Site::new(TEST) else { return };
+    let Some(cluster) = Cluster::start(TEST, &site, Shape { servers: 2, clients: 2, ..Shape::default() }) else {
+        return;
+    };
+    let mount = cluster.mount(&site, 0, &[]);
+    let (shell, here) = (Shell::on(&cluster, &site, 3), site.root().join("here"));
+    let tree = here.join("tree");
+    fs::create_dir_all(&here).expect("mkdir");
+    make_tree(&tree);
+    fs::remove_file(tree.join("fifo")).expect("unlink");
+    (0..200).for_each(|n| fs::write(tree.join(format!("a/b/{n}")), format!("file {n}")).expect("a file"));
+    fs::set_permissions(tree.join("a/second"), Permissions::from_mode(0o751)).expect("chmod");
+    fs::set_permissions(tree.join("a/b"), Permissions::from_mode(0o500)).expect("chmod");
+    shell.ok("put", &["-r", "-p", text(&tree), "/copy"]);
+    let plain = |root: &Path| list(root, Times::Ignored);
+    // Names of one inode become files of their own.
+    let second = tree.join("a/second");
+    let bytes = fs::read(&second).expect("read");
+    fs::remove_file(&second).expect("unlink");
+    fs::write(&second, bytes).expect("a file");
+    fs::set_permissions(&second, Permissions::from_mode(0o751)).expect("chmod");
+    assert_same("put -r", &plain(&tree), &plain(&mount.path().join("copy")));
+    // Into a directory that is there, and back.
+    shell.ok("put", &["-r", "-p", text(&tree), "/"]);
+    assert_same("put -r into a directory", &plain(&tree), &plain(&mount.path().join("tree")));
+    shell.ok("get", &["-r", "-p", "/copy", text(&here)]);
+    assert_same("get -r", &plain(&tree), &plain(&here.join("copy")));
+    // Again, over what is there.
+    shell.ok("get", &["-r", "-p", "/copy", text(&here)]);
+    assert_same("get -r again", &plain(&tree), &plain(&here.join("copy")));
+    shell.ok("put", &["-r", "-p", text(&tree), "/"]);
+    // What is no file is told, and the rest is done.
+    crate::common::sys::mkfifo(mount.path().join("copy/fifo").as_path(), 0o600).expect("mkfifo");
+    shell.fails(1, "get", &["-r", "/copy", text(&here.join("more"))], &["copy/fifo", "neither file", "1 failure"]);
+    assert_eq!(names(&here.join("more/a/b")).len(), 202);
+    // A symbolic link that lies where a directory is to be is not followed.
+    let (outside, trap) = (site.root().join("outside"), here.join("trap"));
+    fs::create_dir_all(&outside).expect("mkdir");
+    fs::create_dir_all(trap.join("copy")).expect("mkdir");
+    symlink(&outside, trap.join("copy/a")).expect("symlink");
+    shell.fails(1, "get", &["-r", "/copy", text(&trap)], &["copy/a", "Not a directory"]);
+    assert!(names(&outside).is_empty());
+    symlink("/tree", mount.path().join("copy/trap")).expect("symlink");
+    fs::create_dir(tree.join("trap")).expect("mkdir");
+    fs::write(tree.join("trap/planted"), "").expect("a file");
+    shell.fails(1, "put", &["-r", text(&tree.join("trap")), "/copy/sub/.."], &["copy/sub"]);
+    shell.fails(1, "put", &["-r", &format!("{}/.", text(&tree)), "/copy/."], &["trap"]);
+    assert!(!mount.path().join("tree/planted").exists());
+    mount.stop();
+    cluster.stop();
+}
+
+/// Two file systems in one command, each named by its URL or DIR.
+#[test]
+fn errors_name_path_and_file_system() {
+    let Some(site) = Site::new("remote/copies::errors_name_path_and_file_system") else { return };
+    let mount = site.dev(&[]);
+    let shell = Shell::at(&site);
+    let odd = "no\n\x1b[2J";
+    let said = shell.fails(1, "get", &[odd, "-"], &[&site.state().display().to_string(), r"no\n\x1B[2J"]);
+    assert!(!said.errors.contains('\x1b'), "{said:?}");
+    let said =
+        Said::of(shell.plain(&["cat", "onpath://127.0.0.1:1/x", "--timeout", "1"]).output().expect("onpath runs"));
+    assert!(said.code == Some(32) && said.errors.contains("onpath://127.0.0.1:1"), "{said:?}");
+    mount.stop();
+}
