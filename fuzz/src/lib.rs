@@ -11,6 +11,7 @@ mod memory;
 mod messages;
 mod network;
 mod objects;
+mod replays;
 mod settings;
 mod stored;
 
@@ -19,6 +20,7 @@ pub use journal::{batches, segments};
 pub use kernel::{attributes, proc, requests as fuse_requests};
 pub use messages::messages;
 pub use network::{datagrams, dataplane, frames, handshakes};
-pub use objects::{data as data_objects, shard as shard_objects};
+pub use objects::{data_objects, shard_objects};
+pub use replays::data_records;
 pub use settings::{command_line, configuration, told};
 pub use stored::records;

@@ -21,9 +21,9 @@ fn map() -> ClusterMap {
     MAP.clone()
 }
 
-/// Objects of a shard.
-pub fn shard(input: &[u8]) {
-    let mut shard = Shard::new(ShardConfig {
+/// A shard without state.
+fn shard() -> Shard {
+    Shard::new(ShardConfig {
         shard: ShardId(0),
         map: map(),
         term: Term(5),
@@ -37,14 +37,23 @@ pub fn shard(input: &[u8]) {
         sync: SyncPolicy::Auto,
         sticky_marks: true,
         bounds: ShardBounds::default(),
-    });
+    })
+}
+
+/// Objects of a shard.
+pub fn shard_objects(input: &[u8]) {
+    let mut shard = shard();
     at_most(TABLES + A_BYTE * input.len(), || load(&mut shard, input));
 }
 
+/// A data node without state, over so many data files.
+pub(crate) fn data_node(files: u32) -> DataNode {
+    DataNode::new(DataConfig { node: 0, term: Term(5), map: map(), cluster: 1, file_blocks: 1 << 18, files })
+}
+
 /// Objects of a data node.
-pub fn data(input: &[u8]) {
-    let config = DataConfig { node: 0, term: Term(5), map: map(), cluster: 1, file_blocks: 1 << 18, files: 2 };
-    let mut node = DataNode::new(config);
+pub fn data_objects(input: &[u8]) {
+    let mut node = data_node(2);
     at_most(TABLES + A_BYTE * input.len(), || load(&mut node, input));
 }
 
