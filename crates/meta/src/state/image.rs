@@ -298,7 +298,9 @@ impl State {
             class::LOG => {
                 let dir = InodeId(be64(k)?);
                 let LogObject { entries } = LogObject::load(v)?;
-                if !entries.is_sorted_by(|a, b| a.seq < b.seq) {
+                let last = self.dirs.last_entry(dir);
+                let follows = entries.first().is_none_or(|first| last.is_none_or(|last| last < first.seq));
+                if !follows || !entries.is_sorted_by(|a, b| a.seq < b.seq) {
                     return Err(DISORDERED_LOG);
                 }
                 entries.into_iter().for_each(|entry| self.dirs.append(dir, entry.into()));
@@ -320,6 +322,9 @@ impl State {
             class::PREPARED => {
                 let txn = TxnId::take(k)?;
                 let PreparedObject { parts, found } = PreparedObject::load(v)?;
+                if self.txns.promise(txn).is_some() {
+                    return Err(WireError::Bad("transaction that is prepared twice"));
+                }
                 let parts = parts.into_iter().map(TxnPart::from).collect();
                 self.txns.prepared(txn, parts, found.into_iter().map(PartState::from).collect());
             }
