@@ -10,7 +10,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[error("{}{kind}", place(.at, .path))]
 pub struct Error {
-    kind: ErrorKind,
+    kind: Box<ErrorKind>,
     at: Option<String>,
     path: Option<String>,
 }
@@ -52,7 +52,7 @@ fn place(at: &Option<String>, path: &Option<String>) -> String {
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind) -> Error {
-        Error { kind, at: None, path: None }
+        Error { kind: Box::new(kind), at: None, path: None }
     }
 
     pub(crate) fn at(self, source: &str, path: &[u8]) -> Error {
@@ -65,12 +65,12 @@ impl Error {
     }
 
     pub(crate) fn is(&self, errno: Errno) -> bool {
-        matches!(self.kind, ErrorKind::Errno(is) if is == errno)
+        matches!(*self.kind, ErrorKind::Errno(is) if is == errno)
     }
 
     /// The number of errno(3), if the file system has answered with one.
     pub fn raw_os_error(&self) -> Option<i32> {
-        match &self.kind {
+        match &*self.kind {
             ErrorKind::Errno(errno) => Some(errno.raw()),
             _ => None,
         }

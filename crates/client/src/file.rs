@@ -72,7 +72,8 @@ impl OpenOptions {
 
     fn is_sound(&self) -> bool {
         let writes = self.write || self.append;
-        (self.read || writes) && (writes || !(self.truncate || self.create || self.create_new))
+        let only_read = self.read && !self.truncate && !self.create && !self.create_new;
+        writes || only_read
     }
 
     fn open_mode(&self, caller: &Caller) -> OpenMode {

@@ -1,10 +1,9 @@
 //! The index of a path node: what it knows of directories, found by id, by (parent, name), and by whole paths.
 //!
 //! Layer L0: no I/O, no clock, no chance, no `std`. [`Index`] is what a path node asks of it; [`Hi`] is the one that it uses: records of
-//! 40 bytes *are* a hash table keyed by (parent, name). `onpath-mart` has two more behind the same trait. docs/internals/index.md explains
-//! all three.
+//! 40 bytes *are* a hash table keyed by (parent, name). `onpath-mart` has two more behind the same trait.
 //!
-//! A directory is known by the id of its parent and its name, never by its path. So what P-1 grants and recalls (one directory at a time) is
+//! A directory is known by the id of its parent and its name, never by its path. So what homes grant and recall, one directory at a time, is
 //! one record here, a rename is one record however much lies below, and a child may be known before its parent is.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! What a path node holds of a directory: a *path part* (P-1).
+//! What a path node holds of a directory: a *path part*: its name, its parent, and what permissions rest on.
 
 use core::fmt;
 use thiserror::Error;
@@ -19,7 +19,7 @@ impl DirId {
     pub const MAX: DirId = DirId((1 << 53) - 1);
 }
 
-/// What permissions rest on. An access ACL is not held, only that there is one: who it concerns is asked elsewhere (P-3).
+/// What permissions rest on. An access ACL is not held, only that there is one: who it concerns is asked elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Access {
     /// Permission bits including setgid and sticky: at most 0o7777.

@@ -12,7 +12,7 @@ pub enum Search {
     Allowed,
     /// It may not: EACCES.
     Denied,
-    /// Nobody can say here: an ACL, or a group of which it is not known whether the caller is a member (P-3).
+    /// Nobody can say here: an ACL, or a group of which it is not known whether the caller is a member.
     Unknown,
 }
 

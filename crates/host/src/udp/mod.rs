@@ -13,6 +13,7 @@ pub mod hello;
 mod hosts;
 mod join;
 mod lane;
+mod owned;
 mod peers;
 mod receive;
 mod socket;

@@ -182,7 +182,7 @@ impl Shared {
                 if let Some(innet) = innet {
                     packet = packet.through_switch(innet);
                 }
-                if !innet.is_none_or(|innet| innet.common().destination == to.0) || !self.admits(other, to, &packet) {
+                if innet.is_some_and(|innet| innet.common().destination != to.0) || !self.admits(other, to, &packet) {
                     self.counts.foreign.fetch_add(1, Ordering::Relaxed);
                 } else if let Some(refusal) = bound.as_ref().and_then(|bound| bound::refusal(bound, to, &packet)) {
                     refusals.push(refusal);

@@ -32,7 +32,7 @@ pub(crate) fn run(args: CompleteArgs) -> anyhow::Result<()> {
     std::thread::Builder::new().name("limit".into()).spawn(limit)?;
     let mut work = args.at.begin();
     let names = names(&mut work, &args.word).unwrap_or_default();
-    names.iter().for_each(|name| say(name));
+    names.iter().for_each(say);
     _ = work.end(); // nothing was told, so nothing has failed
     Ok(())
 }

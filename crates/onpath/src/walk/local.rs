@@ -27,7 +27,7 @@ impl From<&Stat> for Attributes {
             inode: stat.st_ino,
             kind: FileType::from_raw_mode(stat.st_mode),
             permissions: stat.st_mode & 0o7777,
-            links: stat.st_nlink as u64, // of 32 bits on some machines
+            links: stat.st_nlink,
             uid: stat.st_uid,
             gid: stat.st_gid,
             bytes: stat.st_size.cast_unsigned(),

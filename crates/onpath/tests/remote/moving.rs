@@ -77,7 +77,7 @@ fn names_move_as_with_coreutils() {
             .iter()
             .map(|word| {
                 seen += usize::from(!word.starts_with('-'));
-                let is_path = !word.starts_with('-') && !(is_text && seen < paths);
+                let is_path = !(word.starts_with('-') || is_text && seen < paths);
                 if is_path { format!("{n}/{word}") } else { (*word).to_owned() }
             })
             .collect();

@@ -79,10 +79,10 @@ fn call(random: &mut Random) -> Call {
         26 => Call::Truncate(random.below(10_000) as u64),
         27 => {
             let length = random.below(20);
-            Call::SetXattr(*random.of(&XATTRS), random.bytes(length), random.below(3) as i32)
+            Call::SetXattr(random.of::<&str>(&XATTRS), random.bytes(length), random.below(3) as i32)
         }
-        28 => Call::GetXattr(*random.of(&XATTRS)),
-        29 => Call::RemoveXattr(*random.of(&XATTRS)),
+        28 => Call::GetXattr(random.of::<&str>(&XATTRS)),
+        29 => Call::RemoveXattr(random.of::<&str>(&XATTRS)),
         30 => Call::ListXattr,
         31 => Call::List,
         32 => Call::Read,
