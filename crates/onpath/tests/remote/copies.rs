@@ -3,14 +3,14 @@
 use super::make_tree;
 use super::shell::{Said, Shell};
 use crate::common::cluster::{Cluster, Shape};
-use crate::common::server::Site;
+use crate::common::server::{Site, binary};
 use crate::common::tree::{Times, assert_same, list};
 use crate::common::wait_until;
 use std::fs::{self, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("paths of tests are text")
@@ -109,11 +109,13 @@ fn a_killed_put_leaves_what_was_there() {
     const TEST: &str = "remote/copies::a_killed_put_leaves_what_was_there";
     let Some(site) = Site::new(TEST) else { return };
     let mount = site.dev(&[]);
-    let shell = Shell::at(&site);
     fs::write(mount.path().join("file"), "before").expect("a file");
     let free = || crate::common::sys::statvfs(mount.path()).expect("statvfs").f_bfree;
     let before = free();
-    let mut child = shell.command("put", &["-", "file"]).stdin(Stdio::piped()).spawn().expect("onpath runs");
+    // Itself, with nobody in between who would be killed in its place.
+    let mut command = Command::new(binary());
+    command.args(["put", "--at"]).arg(site.state()).args(["-", "file"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("onpath runs");
     let mut input = child.stdin.take().expect("piped");
     input.write_all(&vec![1; 8 << 20]).expect("put reads");
     wait_until("a part of it is written", || free() < before);
