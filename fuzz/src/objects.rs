@@ -48,7 +48,8 @@ pub fn shard_objects(input: &[u8]) {
 
 /// A data node without state, over so many data files.
 pub(crate) fn data_node(files: u32) -> DataNode {
-    DataNode::new(DataConfig { node: 0, term: Term(5), map: map(), cluster: 1, file_blocks: 1 << 18, files })
+    let tickets = Secrets::of_seed(1).inner.tickets();
+    DataNode::new(DataConfig { node: 0, term: Term(5), map: map(), cluster: 1, file_blocks: 1 << 18, files, tickets })
 }
 
 /// Objects of a data node.

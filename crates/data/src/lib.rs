@@ -24,6 +24,7 @@ mod reserved;
 mod sound;
 mod space;
 mod state;
+mod tickets;
 mod touched;
 mod used;
 mod window;

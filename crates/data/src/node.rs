@@ -8,10 +8,11 @@ use crate::ops::write::{self, WriteJob};
 use crate::ops::{self, Job, merge, read::ReadJob, sync, trim};
 use crate::recover::{Suspects, Undone};
 use crate::state::{self, Caller, DataConfig, DataCounters, DataIn, DataOut, Node, State};
+use crate::tickets;
 use crate::window::Seen;
 use bytes::Bytes;
 use onpath_kernel::{Input, Kernel, Now, Output, Role};
-use onpath_wire::data::{Allocation, Asker, DataReply, DataRequest};
+use onpath_wire::data::{Allocation, Asker, DataCounted, DataReply, DataRequest};
 use onpath_wire::disk::block::PendingMerge;
 use onpath_wire::disk::record::Counter;
 use onpath_wire::header::{Header, MessageKind};
@@ -158,9 +159,20 @@ fn on_packet(core: &mut Node, packet: Packet) {
         return;
     }
     match request {
-        Some(request) => on_request(core, &header, request, packet),
+        Some(request) => match tickets::request(core, &header, request, packet.bound) {
+            Ok(request) => on_request(core, &header, request, packet),
+            Err(reply) => refuse_unheard(core, &header, &reply),
+        },
         None => drop(core.answer(header.seq, packet)),
     }
+}
+
+/// Answers what is not looked at any further.
+fn refuse_unheard(core: &mut Node, header: &Header, reply: &DataReply) {
+    core.state.counters.rejected += 1;
+    let (kind, since_us) = (DataCounted::Read, core.now.mono_us);
+    let (node, seq, oldest, until_ns) = (header.source, header.seq, header.oldest(), header.until_ns());
+    state::refuse(core, Caller { node, seq, oldest, until_ns, kind, since_us }, reply);
 }
 
 fn may_ask(asker: Asker, class: NodeClass) -> bool {
@@ -199,6 +211,7 @@ fn on_request(core: &mut Node, header: &Header, request: DataRequest, packet: Pa
         DataRequest::Drop { all } => trim::drop_all(core, from, &all),
         DataRequest::Sync { data } => sync::sync(core, from, data),
         DataRequest::Space => core.start(Job::Space { from }),
+        DataRequest::Shown { .. } => unreachable!("it was taken out"),
     }
 }
 

@@ -14,6 +14,7 @@ use onpath_wire::disk::block::{DATA_FILE_HEADER_BYTES, DataRecord};
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{DataId, InodeId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, Slot, Stamp, Term};
 use onpath_wire::limits::BLOCK_BYTES;
+use onpath_wire::secrets::TicketKey;
 use onpath_wire::{ClusterMap, Errno, Packet, Stored};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -42,6 +43,8 @@ pub struct DataConfig {
     pub file_blocks: u32,
     /// Data files that exist, numbered from 0: a checkpoint that says a block of another one is in use is refused.
     pub files: u32,
+    /// What homes make the tickets of bound sessions with.
+    pub tickets: TicketKey,
 }
 
 /// What happened at a node since its start.

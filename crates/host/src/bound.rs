@@ -9,7 +9,7 @@ use onpath_wire::ids::{NodeId, SessionNumber};
 use onpath_wire::inode::Kind;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{NewNode, Request, RequestBody, SetAttr, open, set};
+use onpath_wire::request::{NewNode, Request, RequestBody, open, set};
 
 /// The answer to a message that such a session may not send to that role; none if it may, or if it is no message at all, as its receiver
 /// sees.
@@ -37,6 +37,12 @@ fn check(bound: &Bound, header: &Header, packet: &Packet) -> Result<(), Refusal>
     match header.kind() {
         MessageKind::Data => match packet.body() {
             Ok(DataRequest::Space) | Err(_) => Ok(()),
+            // Whether the ticket is one the data node sees.
+            Ok(DataRequest::Shown { request, .. }) => match DataRequest::shown(&request) {
+                Some(request) if request.keeps_suid() && !bound.identity.keeps_suid() => Err(Refusal::Flag),
+                Some(_) => Ok(()),
+                None => Err(Refusal::Bytes),
+            },
             Ok(_) => Err(Refusal::Bytes),
         },
         _ => match packet.body::<RequestBody>() {
@@ -49,7 +55,7 @@ fn check(bound: &Bound, header: &Header, packet: &Packet) -> Result<(), Refusal>
     }
 }
 
-/// Whether it is checked where it is executed, by who asks alone.
+/// Whether what is executed is checked where it is executed: who asks, and what it has opened.
 fn allowed(identity: &Identity, request: &Request) -> Result<(), Refusal> {
     use Request as Q;
     match request {
@@ -61,31 +67,13 @@ fn allowed(identity: &Identity, request: &Request) -> Result<(), Refusal> {
         | Q::Unlink { .. }
         | Q::Rmdir { .. }
         | Q::Rename { .. }
+        | Q::OpenAgain { .. }
         | Q::Release { .. }
+        | Q::ReadDir { .. }
         | Q::ReadLink { .. }
         | Q::Access { .. }
         | Q::StatFs
         | Q::Kept
-        | Q::Attach { .. }
-        | Q::Renew
-        | Q::Detach { gone: false }
-        | Q::SetXattr { .. }
-        | Q::GetXattr { .. }
-        | Q::ListXattr { .. }
-        | Q::RemoveXattr { open_for_write: false, .. } => Ok(()),
-        Q::SetAttr { set, .. } => attributes(identity, set),
-        Q::Create { node, .. } | Q::TmpFile { node, .. } => node_is_fine(node),
-        Q::Open { flags, .. } => {
-            let kills = flags & open::KILL_SUIDGID != 0 || identity.keeps_suid();
-            let skips = flags & (open::AGAIN | open::MADE) != 0 || flags & open::TRUNCATE != 0 && !kills;
-            if skips { Err(Refusal::Flag) } else { Ok(()) }
-        }
-        // Nobody waits for it to hand back what it has cached.
-        Q::RenewAlone | Q::HandBack { .. } | Q::Detach { gone: true } | Q::RemoveXattr { open_for_write: true, .. } => {
-            Err(Refusal::Flag)
-        }
-        // Whether it has the file open is not looked at.
-        Q::ReadDir { .. }
         | Q::SetLock { .. }
         | Q::TestLock { .. }
         | Q::CancelLock { .. }
@@ -97,17 +85,28 @@ fn allowed(identity: &Identity, request: &Request) -> Result<(), Refusal> {
         | Q::Sync { .. }
         | Q::WriteBack { .. }
         | Q::WrittenBack { .. }
-        | Q::Map { .. } => Err(Refusal::Bytes),
+        | Q::Map { .. }
+        | Q::Attach { .. }
+        | Q::Renew
+        | Q::Detach { gone: false }
+        | Q::SetXattr { .. }
+        | Q::GetXattr { .. }
+        | Q::ListXattr { .. }
+        | Q::RemoveXattr { .. } => Ok(()),
+        Q::SetAttr { set, .. } if set.valid & set::SIZE != 0 => kills(identity, set.valid & set::KILL_SUIDGID != 0),
+        Q::SetAttr { .. } => Ok(()),
+        Q::Create { node, .. } | Q::TmpFile { node, .. } => node_is_fine(node),
+        Q::Open { flags, .. } if flags & (open::AGAIN | open::MADE) != 0 => Err(Refusal::Flag),
+        Q::Open { flags, .. } if flags & open::TRUNCATE != 0 => kills(identity, flags & open::KILL_SUIDGID != 0),
+        Q::Open { .. } => Ok(()),
+        // Nobody waits for it to hand back what it has cached.
+        Q::RenewAlone | Q::HandBack { .. } | Q::Detach { gone: true } => Err(Refusal::Flag),
     }
 }
 
-fn attributes(identity: &Identity, change: &SetAttr) -> Result<(), Refusal> {
-    let has = |bit| change.valid & bit != 0;
-    let kills = has(set::KILL_SUIDGID) || identity.keeps_suid();
-    if has(set::READ) || has(set::OPEN_FOR_WRITE) || has(set::SIZE) && !kills {
-        return Err(Refusal::Flag);
-    }
-    Ok(())
+/// Who changes bytes of a file clears its set-id bits, without a capability that keeps them.
+fn kills(identity: &Identity, does: bool) -> Result<(), Refusal> {
+    if does || identity.keeps_suid() { Ok(()) } else { Err(Refusal::Flag) }
 }
 
 /// A device gives who may open it what the kernel of a mount has behind it: to make one takes a capability that no key and no socket gives.

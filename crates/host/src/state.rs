@@ -82,6 +82,7 @@ impl State {
             cluster,
             file_blocks: DATA_FILE_BLOCKS,
             files,
+            tickets: superblock.secrets.inner.tickets(),
         });
         State { shards: shape.shards.iter().map(shard).collect(), data, shape, ahead: BTreeMap::new(), watcher }
     }

@@ -418,6 +418,7 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         oldest: header.oldest(),
         until_ns,
         caller: body.caller,
+        bound: packet.bound.then(|| what.about.inode().unwrap_or(InodeId::ROOT)),
         tracked: Tracked::of(packet),
         early: what.early,
         remembered: what.is_remembered(),

@@ -148,7 +148,8 @@ impl Op {
             }
             let (seq, packet) = answered?;
             self.answered = seq;
-            match packet.body::<Reply>().map_err(|_| Errno::EIO)? {
+            let reply = packet.body::<Reply>().map_err(|_| Errno::EIO)?;
+            match self.with(|core| core.state.take_ticket(reply)).ok_or(Errno::EIO)? {
                 Reply::Failed { errno } => return Err(errno),
                 Reply::Refused { .. } => return Err(Errno::EPERM),
                 Reply::NeedCaller { gids, caps } => Box::pin(self.read_caller(&gids, caps)).await?,
@@ -188,7 +189,10 @@ impl Op {
         let (_, packet) = self
             .call(to, |core, seq| {
                 let header = header(core, MessageKind::Data, to, id.slot(), seq);
-                Packet::with_bulk(&header, request, bulk)
+                if core.state.config.identity.is_none() {
+                    return Packet::with_bulk(&header, request, bulk);
+                }
+                Packet::with_bulk(&header, &core.state.with_tickets(request.clone()), bulk)
             })
             .await?;
         self.with(|core| kept::note_of(core, id, &packet));

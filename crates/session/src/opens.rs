@@ -15,6 +15,7 @@ use onpath_wire::ids::{InodeId, Term};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::{OPENS_PER_SESSION_MAX, memory};
 use onpath_wire::reply::DataRef;
+use onpath_wire::request::open;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -272,6 +273,13 @@ impl Opens {
     pub(crate) fn is_open_for_write(&self, id: InodeId) -> bool {
         let mut open = self.handles.iter().filter_map(|(_, open)| open.as_ref());
         self.inodes.contains_key(&id) && open.any(|open| open.id == id && open.mode.write)
+    }
+
+    /// Bits of [`onpath_wire::request::open`] for what handles of an inode are good for.
+    pub(crate) fn rights(&self, id: InodeId) -> u32 {
+        let open = self.handles.iter().filter_map(|(_, open)| open.as_ref()).filter(|open| open.id == id);
+        let bits = |mode: OpenMode| [(mode.read, open::READ), (mode.write, open::WRITE), (mode.exec, open::EXEC)];
+        open.flat_map(|open| bits(open.mode)).filter(|(on, _)| *on).fold(0, |all, (_, bit)| all | bit)
     }
 
     /// `owner` takes an fcntl lock through this handle.

@@ -10,17 +10,23 @@ use crate::ops::halves::Halves;
 use crate::ops::kept::Unsynced;
 use crate::running::{RunningTable, Slot};
 use crate::session::{ReadCaller, SessionConfig, SessionIn, SessionOut};
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use onpath_kernel::{Core, Now, Protocol};
+use onpath_wire::codec::{Blob, Wire};
+use onpath_wire::data::DataRequest;
 use onpath_wire::hash::inode_hash;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{AloneId, InodeId, NodeId, RequestSeq, ShardId, Slot as HashSlot, Stamp, Term};
 use onpath_wire::limits::{LEASE_SLACK_MS, SESSION_LEASE_MS, SESSION_WINDOW, memory};
 use onpath_wire::packet::Packet;
-use onpath_wire::reply::DataRef;
+use onpath_wire::reply::{DataRef, Reply};
 use onpath_wire::request::{Request, RequestBody};
+use onpath_wire::ticket::Ticket;
 use onpath_wire::tracking::Tracking;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Tickets of files that are not open any more, at least so many, are kept until there are as many more.
+const TICKETS_SPARE: usize = 64;
 
 /// What starts an operation.
 pub(crate) enum Job {
@@ -223,6 +229,8 @@ pub(crate) struct State {
     /// [`Job::TellLater`] runs.
     pub(crate) tells_later: bool,
     pub(crate) early_interrupts: VecDeque<u64>,
+    /// What a bound session shows to data nodes, by inode; of others there is nothing.
+    pub(crate) tickets: HashMap<InodeId, Ticket>,
 }
 
 impl State {
@@ -274,6 +282,7 @@ impl State {
             accessing: Vec::new(),
             tells_later: false,
             early_interrupts: VecDeque::new(),
+            tickets: HashMap::new(),
             config,
         }
     }
@@ -303,6 +312,28 @@ impl State {
             None => RequestBody::of_session(request),
             Some(identity) => RequestBody { caller: identity.caller(), request },
         }
+    }
+
+    /// The reply itself, if it comes with a ticket, which is kept. Nothing if it makes no sense.
+    pub(crate) fn take_ticket(&mut self, reply: Reply) -> Option<Reply> {
+        let Reply::Shown { ticket, reply } = reply else { return Some(reply) };
+        if self.tickets.len() >= 2 * self.opens.handles() + TICKETS_SPARE {
+            let State { tickets, opens, .. } = self;
+            tickets.retain(|id, _| opens.inode(*id).is_some());
+        }
+        self.tickets.insert(ticket.data.inode, ticket);
+        Reply::shown(&reply)
+    }
+
+    /// A request to a data node, with the tickets that it needs.
+    pub(crate) fn with_tickets(&self, request: DataRequest) -> DataRequest {
+        let ticket = request.describe().data.and_then(|data| self.tickets.get(&data.inode));
+        let Some(&ticket) = ticket else { return request };
+        let source = match &request {
+            DataRequest::Copy { from, .. } => self.tickets.get(&from.inode).copied(),
+            _ => None,
+        };
+        DataRequest::Shown { ticket, source, request: Blob(request.to_bytes()) }
     }
 
     /// Whether all that it writes loses set-id bits, whatever the mount says of that: hosts take no word for it.

@@ -1,10 +1,11 @@
 //! Messages of data nodes (design.md, "Data"). File bytes travel as the packet's bulk.
 
-use crate::codec::WireError;
+use crate::codec::{Blob, Wire, WireError};
 use crate::errno::Errno;
 use crate::identity::Refusal;
 use crate::ids::{DataId, RecordSeq, RequestSeq, SessionId, Stamp, Term};
 use crate::limits::{BLOCK_BYTES, FILE_BYTES_MAX, UNDONE_MAX};
+use crate::ticket::Ticket;
 use crate::{wire_enum, wire_struct};
 
 wire_enum! {
@@ -120,6 +121,15 @@ wire_enum! {
             /// Clear setuid and setgid.
             kill_suidgid: bool,
         },
+        /// One of the requests above, of a session that has to show that it has opened the file.
+        10 => Shown {
+            /// That of the file.
+            ticket: Ticket,
+            /// That of the file of which a copy reads.
+            source: Option<Ticket>,
+            /// The request, as bytes, so that none is inside of another.
+            request: Blob,
+        },
     }
 }
 
@@ -158,6 +168,36 @@ pub struct DataDescription {
 }
 
 impl DataRequest {
+    /// The request in a [`DataRequest::Shown`].
+    pub fn shown(request: &Blob) -> Option<DataRequest> {
+        DataRequest::from_bytes(&request.0).ok().filter(|request| !matches!(request, DataRequest::Shown { .. }))
+    }
+
+    /// The cut under which bytes are asked for.
+    pub fn cut(&self) -> Option<u32> {
+        match *self {
+            DataRequest::Write { cut, .. }
+            | DataRequest::Read { cut, .. }
+            | DataRequest::Allocate { cut, .. }
+            | DataRequest::Seek { cut, .. }
+            | DataRequest::Copy { cut, .. }
+            | DataRequest::Trim { cut, .. } => Some(cut),
+            DataRequest::Drop { .. } | DataRequest::Sync { .. } | DataRequest::Space | DataRequest::Shown { .. } => {
+                None
+            }
+        }
+    }
+
+    /// Whether the bytes change without the set-id bits of the file being cleared.
+    pub fn keeps_suid(&self) -> bool {
+        match *self {
+            DataRequest::Write { kill_suidgid, .. }
+            | DataRequest::Allocate { kill_suidgid, .. }
+            | DataRequest::Copy { kill_suidgid, .. } => !kill_suidgid,
+            _ => false,
+        }
+    }
+
     /// What there is to know of it.
     #[inline]
     pub fn describe(&self) -> DataDescription {
@@ -179,6 +219,10 @@ impl DataRequest {
             DataRequest::Trim { data, .. } => of(Some(data), Asker::Home, false, true, C::Trim),
             DataRequest::Drop { .. } => of(None, Asker::Home, false, true, C::Trim),
             DataRequest::Space => of(None, Asker::Any, false, true, C::Space),
+            DataRequest::Shown { ref ticket, ref request, .. } => match DataRequest::shown(request) {
+                Some(request) => request.describe(),
+                None => of(Some(ticket.data), Asker::Home, false, false, C::Space), // which nobody sends
+            },
         }
     }
 }

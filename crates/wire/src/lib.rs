@@ -28,6 +28,7 @@ pub mod report;
 pub mod request;
 pub mod secrets;
 pub mod shown;
+pub mod ticket;
 pub mod tracking;
 pub mod xattr;
 

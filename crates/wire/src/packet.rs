@@ -17,12 +17,14 @@ pub struct Packet {
     pub innet: Option<Box<InNet>>,
     /// The switch that it has to pass, if `innet` says that it has to.
     pub switch: NodeId,
+    /// Its host knows who its session is, and roles believe it nothing else. Not sent: the host says it that has received it.
+    pub bound: bool,
 }
 
 impl Packet {
     /// A message that is encoded already.
     pub fn encoded(head: Vec<u8>, bulk: Bytes) -> Packet {
-        Packet { head, bulk, innet: None, switch: NodeId::SWITCH }
+        Packet { head, bulk, innet: None, switch: NodeId::SWITCH, bound: false }
     }
 
     /// Encodes a message without bulk bytes.

@@ -1,13 +1,14 @@
 //! What a metadata shard answers to a session.
 
 use crate::attr::AttrWire;
-use crate::codec::Blob;
+use crate::codec::{Blob, Wire};
 use crate::errno::Errno;
 use crate::identity::Refusal;
 use crate::ids::{AloneId, Cookie, Generation, InodeId, RecordSeq, RequestSeq, SessionId, Stamp, Term};
 use crate::inode::Kind;
 use crate::name::Name;
 use crate::request::{FileLock, Locker};
+use crate::ticket::Ticket;
 use crate::{wire_enum, wire_struct};
 use smallvec::SmallVec;
 
@@ -223,10 +224,24 @@ wire_enum! {
             /// Some may have been written back over what this session has changed already: it is changed once more.
             again: bool,
         },
+        /// One of the other replies, and what the session shows to the data node of the file.
+        49 => Shown {
+            /// That.
+            ticket: Ticket,
+            /// The reply, as bytes, so that none is inside of another.
+            reply: Blob,
+        },
         /// The session may not ask that, whoever its caller is: its host knows who it is. Nothing has happened.
         48 => Refused {
             /// What speaks against it.
             why: Refusal,
         },
+    }
+}
+
+impl Reply {
+    /// The reply in a [`Reply::Shown`].
+    pub fn shown(reply: &Blob) -> Option<Reply> {
+        Reply::from_bytes(&reply.0).ok().filter(|reply| !matches!(reply, Reply::Shown { .. }))
     }
 }

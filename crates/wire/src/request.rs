@@ -11,6 +11,7 @@ use crate::inode::Kind;
 use crate::map::ClusterMap;
 use crate::name::Name;
 use crate::packet::Packet;
+use crate::ticket::Ticket;
 use crate::tracking::{Form, Tracking};
 use crate::xattr::XattrName;
 use crate::{wire_enum, wire_struct};
@@ -240,6 +241,16 @@ wire_enum! {
             id: InodeId,
             /// Bits of [`open`].
             flags: u32,
+        },
+        /// Registers again, after a restart of the shard, what a bound session had opened: the ticket of that shows it, also when it
+        /// counts no more. → `Attr`
+        46 => OpenAgain {
+            /// Inode.
+            id: InodeId,
+            /// Bits of [`open`].
+            flags: u32,
+            /// What the session was given when it opened it.
+            ticket: Ticket,
         },
         /// The session has closed its last handle of the inode. → `Done`
         10 => Release {

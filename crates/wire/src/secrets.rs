@@ -28,6 +28,7 @@ use crate::codec::{Reader, Wire, WireError};
 use crate::identity::Holder;
 use crate::ids::{Cookie, InodeId, SessionNumber, ShardId, Slot, Term, TrackingEpoch};
 use crate::innet::Fingerprint;
+use crate::ticket::Ticket;
 use crate::{stored_struct, wire_struct};
 use siphasher::sip::SipHasher13;
 use siphasher::sip128::{Hasher128, SipHasher24};
@@ -111,6 +112,11 @@ hidden! {
     PassKey
 }
 
+hidden! {
+    /// Key of the [`Ticket`]s of open files.
+    TicketKey
+}
+
 wire_struct! {
     /// What a client is given with its session, and shows to each host: hosts of one file system know by it, without asking each other, that
     /// the session was given by them. Who guesses one has a chance of 2^-128.
@@ -188,6 +194,11 @@ impl Inner {
         PassKey(derived(&self.0, b"passes of sessions"))
     }
 
+    /// The key of the tickets of open files.
+    pub fn tickets(&self) -> TicketKey {
+        TicketKey(derived(&self.0, b"tickets of files"))
+    }
+
     /// The key of the order of listings.
     pub fn listings(&self) -> CookieKey {
         CookieKey(derived(&self.0, b"order of listings"))
@@ -220,6 +231,20 @@ impl MarkKey {
         hasher.write_u64(u64::from(group.tag()) << 32 | u64::from(generation));
         hasher.write_u32(group.index());
         (hasher.finish() >> 32) as u32
+    }
+}
+
+impl TicketKey {
+    /// The hash of what a ticket of that session says.
+    pub(crate) fn hash(&self, session: SessionNumber, ticket: &Ticket) -> u64 {
+        let Ticket { data, cut, rights, until_s, .. } = *ticket;
+        let mut hasher = SipHasher24::new_with_key(&self.0);
+        hasher.write_u64(session.0);
+        hasher.write_u64(data.inode.0);
+        hasher.write_u64(data.generation.0);
+        hasher.write_u64(u64::from(cut) << 32 | u64::from(until_s));
+        hasher.write_u8(rights);
+        u128::from(hasher.finish128()) as u64
     }
 }
 
@@ -301,7 +326,15 @@ mod tests {
     fn a_key_says_nothing_of_another() {
         let Secrets { placement, inner } = secrets();
         // Both secrets have the same bytes here, and still no key is another's.
-        let keys = [placement.0, inner.0, inner.names().0, inner.listings().0, inner.marks().0, inner.passes().0];
+        let keys = [
+            placement.0,
+            inner.0,
+            inner.names().0,
+            inner.listings().0,
+            inner.marks().0,
+            inner.passes().0,
+            inner.tickets().0,
+        ];
         for (at, key) in keys.iter().enumerate().skip(2) {
             assert!(!keys[..at].contains(key), "key {at}");
         }

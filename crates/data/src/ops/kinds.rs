@@ -17,6 +17,7 @@ pub(crate) fn count_answer(core: &mut Node, from: Caller, reply: &DataReply) {
         DataReply::Failed { errno: Errno::EAGAIN }
         | DataReply::Stale
         | DataReply::SourceStale
+        | DataReply::Refused { .. }
         | DataReply::NewTerm { .. } => {}
         DataReply::Failed { errno } => count(core, from, Outcome::of(&Err::<(), Errno>(*errno))),
         _ => count(core, from, Outcome::Ok),

@@ -13,7 +13,15 @@ type Journal = Vec<(RecordSeq, Vec<u8>)>;
 
 fn node() -> DataNode {
     let map = ClusterMap::even(2, Secrets::of_seed(1).placement);
-    DataNode::new(DataConfig { node: 0, term: Term(2), map, cluster: 1, file_blocks: FILE_BLOCKS, files: 3 })
+    DataNode::new(DataConfig {
+        node: 0,
+        term: Term(2),
+        map,
+        cluster: 1,
+        file_blocks: FILE_BLOCKS,
+        files: 3,
+        tickets: onpath_wire::secrets::Secrets::of_seed(1).inner.tickets(),
+    })
 }
 
 /// Writes of some files, and records of numbers between them, some of which would lower what others have raised.

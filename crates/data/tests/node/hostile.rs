@@ -36,7 +36,9 @@ fn changed(hole: Option<(u32, u32)>, extents: Vec<Extent>, reserved: &[(u32, u32
 fn replayed(records: &[DataRecord]) -> Result<(), String> {
     let of = |in_tail: bool| {
         let map = ClusterMap::even(2, Secrets::of_seed(1).placement);
-        let config = DataConfig { node: 0, term: Term(2), map, cluster: 1, file_blocks: FILE_BLOCKS, files: 3 };
+        let tickets = onpath_wire::secrets::Secrets::of_seed(1).inner.tickets();
+        let config =
+            DataConfig { node: 0, term: Term(2), map, cluster: 1, file_blocks: FILE_BLOCKS, files: 3, tickets };
         let mut node = DataNode::new(config);
         if in_tail {
             node.begin_tail();

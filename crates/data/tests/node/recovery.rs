@@ -49,7 +49,15 @@ fn an_image_and_the_records_after_it_give_the_state_that_lived() {
     // Images of the ranges are of different age: half of them newer.
     let newer = w.images();
     let (map, term) = (ClusterMap::even(2, Secrets::of_seed(1).placement), Term(2));
-    let config = DataConfig { node: 0, term, map, cluster: 1, file_blocks: FILE_BLOCKS, files: 3 };
+    let config = DataConfig {
+        node: 0,
+        term,
+        map,
+        cluster: 1,
+        file_blocks: FILE_BLOCKS,
+        files: 3,
+        tickets: onpath_wire::secrets::Secrets::of_seed(1).inner.tickets(),
+    };
     let mut node = DataNode::new(config);
     for range in 0..node.ranges() {
         let image = if range % 2 == 0 { &images } else { &newer }[range as usize].clone();
@@ -83,6 +91,7 @@ fn a_record_that_does_not_fit_is_refused() {
         cluster: 1,
         file_blocks: FILE_BLOCKS,
         files: 0,
+        tickets: onpath_wire::secrets::Secrets::of_seed(1).inner.tickets(),
     });
     for (seq, record) in w.journal.iter().filter(|(seq, _)| *seq != w.journal[0].0) {
         node.replay(*seq, record).unwrap();

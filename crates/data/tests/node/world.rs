@@ -189,7 +189,15 @@ pub(crate) fn data(inode: u64, generation: u64) -> DataId {
 
 fn config(term: u32, files: u32) -> DataConfig {
     let (map, term) = (ClusterMap::even(2, Secrets::of_seed(1).placement), Term(term));
-    DataConfig { node: 0, term, map, cluster: 1, file_blocks: FILE_BLOCKS, files }
+    DataConfig {
+        node: 0,
+        term,
+        map,
+        cluster: 1,
+        file_blocks: FILE_BLOCKS,
+        files,
+        tickets: onpath_wire::secrets::Secrets::of_seed(1).inner.tickets(),
+    }
 }
 
 impl Default for World {

@@ -433,7 +433,8 @@ fn serve_messages(
     let mut from = BufReader::with_capacity(READ_BYTES, stream);
     loop {
         match receive(&mut from) {
-            Ok(Received::Message(to, packet)) if may_send(address, to, &packet) => {
+            Ok(Received::Message(to, mut packet)) if may_send(address, to, &packet) => {
+                packet.bound = bound.is_some();
                 match bound.and_then(|bound| bound::refusal(bound, to, &packet)) {
                     None => shared.node.deliver(to, packet),
                     Some(refusal) => {

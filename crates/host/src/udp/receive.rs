@@ -187,6 +187,7 @@ impl Shared {
                 } else if let Some(refusal) = bound.as_ref().and_then(|bound| bound::refusal(bound, to, &packet)) {
                     refusals.push(refusal);
                 } else {
+                    packet.bound = bound.is_some();
                     batch.messages.push((to, packet));
                 }
             }

@@ -224,7 +224,8 @@ pub(crate) async fn pass(cx: &Cx, answer: Option<(&Req, &Step)>) -> bool {
         match (&gates[..], answer) {
             ([gate], Some((req, Ok(reply)))) if may_mark(core, gate.group) && gate.opens == Opens::Marked => {
                 let record = core.reflects(op);
-                let packet = core.state.reply_resting_on(record, req.seq, reply);
+                let reply = packets::shown_to(core, req, reply);
+                let packet = core.state.reply_resting_on(record, req.seq, &reply);
                 let after = if req.early { RecordSeq(0) } else { record };
                 send_mark(core, gate.group, req.from, packet, after);
                 true

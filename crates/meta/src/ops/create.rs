@@ -4,7 +4,7 @@
 //! directory; O_CREAT without O_EXCL finds an existing file (which the session then opens at its home).
 //! Locks: the name, exclusive. Journals: inode, name, change-log entry. Rules.
 
-use super::{Req, Step, Stop, acl, named, need_space, opens};
+use super::{Req, Step, Stop, acl, bound, named, need_space, opens};
 use crate::dir::site::{self, Gone};
 use crate::state::births;
 use crate::state::commit::{Effects, commit};
@@ -90,7 +90,7 @@ fn step(
     ];
     effects.extend(acls.into_iter().map(|(name, value)| Effect::SetXattr { id, name, value }));
     if node.open & open::REGISTER != 0 {
-        core.state.opens.register(id, req.session, node.open & open::MAP != 0)?;
+        core.state.opens.register(id, req.session, node.open & open::MAP != 0, bound::rights(node.open))?;
     }
     let reply = commit(core, op, req, stamp, Answer::Entry { id, created: true }, effects);
     Ok(Outcome::Reply(entry(&dir, reply)))

@@ -5,6 +5,7 @@
 mod access;
 mod acl;
 mod append;
+pub(crate) mod bound;
 pub(crate) mod create;
 pub(crate) mod datapending;
 pub(crate) mod filelock;
@@ -40,7 +41,8 @@ use crate::state::replies::Seen;
 use crate::{Core, Cx};
 use onpath_wire::caller::Caller;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{NodeId, RequestSeq, SessionId, SessionNumber};
+use onpath_wire::identity::Refusal;
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, SessionNumber};
 use onpath_wire::reply::Reply;
 use onpath_wire::report::Outcome;
 use onpath_wire::request::Request;
@@ -57,6 +59,8 @@ pub(crate) struct Req {
     /// When it is too late to execute it, ns since 1970.
     pub(crate) until_ns: u64,
     pub(crate) caller: Caller,
+    /// Its session is bound, and believed nothing that it could lie about: the inode that it asks about, or the root.
+    pub(crate) bound: Option<InodeId>,
     /// What the switch has said of the directory asked about.
     pub(crate) tracked: Tracked,
     /// The answer does not wait for the disk.
@@ -90,6 +94,8 @@ pub(crate) enum Stop {
     Late,
     /// Answered already, in a way of its own.
     Answered,
+    /// Its session may not ask that.
+    Refused(Refusal),
 }
 
 impl From<Errno> for Stop {
@@ -149,7 +155,10 @@ pub(crate) async fn run(cx: Cx, job: Job) {
     }
 }
 
-async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
+async fn dispatch(cx: &Cx, req: &Req, mut request: Request) -> Step {
+    if req.bound.is_some() {
+        request = cx.with(|core| bound::believed(core, req, request))?;
+    }
     match request {
         Request::Lookup { parent, name } => lookup::run(cx, req, parent, &name).await,
         Request::GetAttr { id } => getattr::run(cx, req, id).await,
@@ -163,6 +172,7 @@ async fn dispatch(cx: &Cx, req: &Req, request: Request) -> Step {
             Box::pin(rename::run(cx, req, what)).await
         }
         Request::Open { id, flags } => open::run(cx, req, id, flags).await,
+        Request::OpenAgain { id, flags, ticket } => open::again(cx, req, id, flags, &ticket).await,
         Request::Release { id } => opens::release(cx, req, id).await,
         Request::ReadDir { id, after, bytes } => readdir::run(cx, req, id, after, bytes).await,
         Request::ReadLink { id } => readlink::run(cx, id).await,
@@ -207,6 +217,7 @@ fn conclude(core: &mut Core, cx: &Cx, req: &Req, outcome: Step, unsent: bool) {
         Ok(reply) => reply,
         Err(Stop::Errno(errno)) => Reply::Failed { errno },
         Err(Stop::NeedCaller { gids, caps }) => Reply::NeedCaller { gids, caps },
+        Err(Stop::Refused(why)) => Reply::Refused { why },
         Err(Stop::Late) => Reply::Busy,
         Err(Stop::Again(reply)) => {
             // Its record is one of those so far, which no lock tells: whoever hears of the change only now learns from a later

@@ -4,7 +4,7 @@
 //! as truncate to 0.
 //! Locks: the inode, shared, or exclusive with O_TRUNC. Journals: with O_TRUNC the inode.
 
-use super::{Req, Step, named, opens, pages, setattr};
+use super::{Req, Step, bound, named, opens, pages, setattr};
 use crate::access::{self, Owned};
 use crate::{Core, Cx};
 use onpath_kernel::{Mode, OpId};
@@ -13,6 +13,7 @@ use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{SetAttr, open, set};
+use onpath_wire::ticket::Ticket;
 
 pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, flags: u32) -> Step {
     let truncates = flags & open::TRUNCATE != 0;
@@ -27,6 +28,12 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, flags: u32) -> Step {
         }
         step
     })
+}
+
+/// A bound session says that it had opened it before a restart, and shows that.
+pub(crate) async fn again(cx: &Cx, req: &Req, id: InodeId, flags: u32, ticket: &Ticket) -> Step {
+    named::lock_inode(cx, id, Mode::Shared).await;
+    cx.with(|core| bound::reopened(core, req, id, flags | open::REGISTER, ticket))
 }
 
 fn step(core: &mut Core, op: OpId, req: &Req, id: InodeId, flags: u32) -> Step {
@@ -49,9 +56,13 @@ fn step(core: &mut Core, op: OpId, req: &Req, id: InodeId, flags: u32) -> Step {
         let acls = core.state.inodes.acls(id);
         access::check(req, Owned::shown(&attr, acls.as_deref()), attr.kind, want)?;
     }
+    let rights = bound::rights(flags);
     if flags & open::REGISTER != 0 {
-        core.state.opens.register(id, req.session, flags & open::MAP != 0)?;
-    } else if flags & open::MAP != 0 {
+        core.state.opens.register(id, req.session, flags & open::MAP != 0, rights)?;
+    } else {
+        core.state.opens.add_rights(id, req.session, rights);
+    }
+    if flags & open::REGISTER == 0 && flags & open::MAP != 0 {
         pages::changed(core, id, req.session);
     }
     let shared = core.state.opens.shared(id, req.session);

@@ -5,7 +5,7 @@
 //! latest after one session lease.
 
 use super::unlink::{drop_data, drop_inode};
-use super::{Req, Step, Stop, begin, datapending, named};
+use super::{Req, Step, Stop, begin, bound, datapending, named};
 use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
@@ -39,6 +39,8 @@ struct Reserved {
 pub(super) struct Holder {
     pub(super) session: SessionId,
     pub(super) pages: Pages,
+    /// How it has opened it: bits of [`onpath_wire::ticket::right`].
+    rights: u8,
 }
 
 /// What a session may have of a file in memory ([`super::pages`]).
@@ -79,19 +81,40 @@ impl Opens {
         ]);
     }
 
-    /// A session has an inode open from now on; `maps`: it may change pages of it in memory.
-    pub(crate) fn register(&mut self, id: InodeId, session: SessionId, maps: bool) -> Result<(), Stop> {
+    /// A session has an inode open from now on, with these rights; `maps`: it may change pages of it in memory.
+    pub(crate) fn register(&mut self, id: InodeId, session: SessionId, maps: bool, rights: u8) -> Result<(), Stop> {
         let mine = self.by_session.entry(session).or_default();
         if mine.len() >= OPENS_PER_SESSION_MAX {
             return Err(Errno::ENFILE.into());
         }
         let pages = if maps { Pages::Changed } else { Pages::Unchanged };
         if mine.insert(id) {
-            self.by_inode.entry(id).or_default().push(Holder { session, pages });
-        } else if maps {
+            self.by_inode.entry(id).or_default().push(Holder { session, pages, rights });
+            return Ok(());
+        }
+        if maps {
             self.set_pages(id, session, pages);
         }
+        self.add_rights(id, session, rights);
         Ok(())
+    }
+
+    /// A session that has an inode open has opened it with these rights, too.
+    pub(crate) fn add_rights(&mut self, id: InodeId, session: SessionId, rights: u8) {
+        let mut holders = self.by_inode.get_mut(&id).into_iter().flatten();
+        if let Some(holder) = holders.find(|holder| holder.session == session) {
+            holder.rights |= rights;
+        }
+    }
+
+    /// How a session has opened an inode; 0 if it has not.
+    pub(crate) fn rights(&self, id: InodeId, session: SessionId) -> u8 {
+        self.holders(id).iter().find(|holder| holder.session == session).map_or(0, |holder| holder.rights)
+    }
+
+    /// Whether a session has opened an inode with one of these rights.
+    pub(crate) fn may(&self, id: InodeId, session: SessionId, rights: u8) -> bool {
+        self.rights(id, session) & rights != 0
     }
 
     /// Who has an inode open.
@@ -210,7 +233,7 @@ pub(crate) fn begin_open(core: &mut Core, req: &Req, flags: u32) -> Result<(), S
         && core.state.replies.asked_again(req.session, req.seq)
         && core.state.inodes.contains(attr.id)
     {
-        core.state.opens.register(attr.id, req.session, flags & open::MAP != 0)?;
+        core.state.opens.register(attr.id, req.session, flags & open::MAP != 0, bound::rights(flags))?;
     }
     begun
 }

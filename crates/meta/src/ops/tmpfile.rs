@@ -5,7 +5,7 @@
 //! Locks: none, nobody knows the inode yet. Journals: the inode, and that it may be linked. Rules.
 
 use super::create::{mode_of, newborn};
-use super::{Req, Step, Stop, acl, need_space, opens};
+use super::{Req, Step, Stop, acl, bound, need_space, opens};
 use crate::dir::site::{self, Gone};
 use crate::state::births;
 use crate::state::commit::{Effects, commit};
@@ -58,7 +58,7 @@ fn step(
         effects.push(Effect::Linkable { id });
     }
     if node.open & open::REGISTER != 0 {
-        core.state.opens.register(id, req.session, node.open & open::MAP != 0)?;
+        core.state.opens.register(id, req.session, node.open & open::MAP != 0, bound::rights(node.open))?;
     } else {
         opens::linger(core, id); // for whoever opens or links it next
     }

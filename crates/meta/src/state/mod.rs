@@ -39,6 +39,7 @@ use onpath_wire::disk::objects::PendingObject;
 use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
 use onpath_wire::packet::Packet;
 use onpath_wire::request::describe::Counted;
+use onpath_wire::secrets::TicketKey;
 use replies::Replies;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,6 +59,8 @@ pub(crate) struct State {
     pub(crate) replies: Replies,
     pub(crate) buried: Buried,
     pub(crate) opens: Opens,
+    /// Of what bound sessions show.
+    pub(crate) tickets: TicketKey,
     pub(crate) writers: Writers,
     pub(crate) filelocks: FileLocks,
     pub(crate) lock_grace: Grace,
@@ -170,6 +173,7 @@ impl State {
             replies: Replies::default(),
             buried: Buried::default(),
             opens: Opens::default(),
+            tickets: config.inner.tickets(),
             writers: Writers::default(),
             filelocks: FileLocks::default(),
             lock_grace: Grace::default(),

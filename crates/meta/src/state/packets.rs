@@ -1,7 +1,7 @@
 //! Building the messages that a shard sends.
 
 use crate::Core;
-use crate::ops::Req;
+use crate::ops::{Req, bound};
 use crate::planted::{self, Planted};
 use crate::state::State;
 use onpath_kernel::{Need, OpId};
@@ -112,6 +112,8 @@ pub(crate) fn tell(core: &mut Core, op: OpId, to: ShardId, body: &Peer) {
 /// forgotten by a power loss. One that tells a cut of a file to another host leaves when the record of that cut is durable. An early one
 /// is the exception to R-16: what follows it waits.
 pub(crate) fn reply(core: &mut Core, op: OpId, req: &Req, reply: &Reply) {
+    let raised = core.state.cut_in(reply);
+    let reply = &*shown_to(core, req, reply);
     if matches!(reply, Reply::Attached { .. }) {
         return reply_durably(core, req, reply);
     }
@@ -119,8 +121,16 @@ pub(crate) fn reply(core: &mut Core, op: OpId, req: &Req, reply: &Reply) {
     if req.early {
         return core.send_after(req.from, packet, RecordSeq(0), Need::ByDestination);
     }
-    let raised = core.state.cut_in(reply);
     send_with_cut(core, op, req.from, packet, raised);
+}
+
+/// The reply as its session gets it: a bound one with the ticket of what it has opened.
+pub(crate) fn shown_to<'a>(core: &mut Core, req: &Req, reply: &'a Reply) -> Cow<'a, Reply> {
+    if req.bound.is_none() {
+        return Cow::Borrowed(reply);
+    }
+    let marked = core.state.marked(reply).into_owned();
+    Cow::Owned(bound::with_ticket(core, req, marked))
 }
 
 fn send_with_cut(core: &mut Core, op: OpId, to: NodeId, packet: Packet, raised: Option<RecordSeq>) {

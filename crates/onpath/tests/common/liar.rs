@@ -8,13 +8,14 @@ use onpath_host::node::{HostedRole, NoEffects, Node, NodeBuilder, Port};
 use onpath_host::stream::{Attached, ClientHooks, StreamClient, StreamError};
 use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_wire::caller::Caller;
-use onpath_wire::codec::Wire;
+use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::identity::Refusal;
-use onpath_wire::ids::{NodeId, RecordSeq, RequestSeq, SessionNumber, Stamp, Term};
+use onpath_wire::ids::{InodeId, NodeId, RecordSeq, RequestSeq, SessionNumber, Stamp, Term};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
+use onpath_wire::ticket::Ticket;
 use onpath_wire::{Header, MessageKind};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -94,6 +95,8 @@ pub struct Liar {
     port: Port<Mouth>,
     answers: Receiver<Packet>,
     terms: RefCell<HashMap<NodeId, Term>>,
+    /// What it was given for what it has opened.
+    tickets: RefCell<HashMap<InodeId, Ticket>>,
     count: Cell<u64>,
     /// What it was told.
     pub there: There,
@@ -115,7 +118,8 @@ impl Liar {
         let node = builder.start(Commit::Interval(1), None, Arc::new(NoJournal));
         let Way::Stream(stream, _) = stream else { unreachable!("it is a stream") };
         let way = stream.start(&node, Hooks).expect("a thread");
-        let liar = Liar { node, port, answers: heard, terms: RefCell::default(), count: Cell::new(0), there, way };
+        let (terms, tickets) = (RefCell::default(), RefCell::default());
+        let liar = Liar { node, port, answers: heard, terms, tickets, count: Cell::new(0), there, way };
         let joined = liar.ask(Request::Attach { again: false });
         assert!(matches!(joined, Said::Reply(Reply::Attached { .. })), "{joined:?}");
         liar
@@ -141,6 +145,16 @@ impl Liar {
         let map = &self.there.map;
         let to = NodeId::shard(map.shard(request.describe().about.slot(map)));
         self.say(to, MessageKind::Request, session, &RequestBody { caller, request }, &[])
+    }
+
+    /// What it was given for a file that it has opened.
+    pub fn ticket(&self, id: InodeId) -> Option<Ticket> {
+        self.tickets.borrow().get(&id).copied()
+    }
+
+    /// Asks a data node with this ticket.
+    pub fn show(&self, ticket: Ticket, request: &DataRequest, bulk: &[u8]) -> Said {
+        self.ask_data(DataRequest::Shown { ticket, source: None, request: Blob(request.to_bytes()) }, bulk)
     }
 
     /// Asks a data node.
@@ -182,6 +196,10 @@ impl Liar {
                 _ => Said::Reply(packet.body().expect("an answer")),
             };
             match said {
+                Said::Reply(Reply::Shown { ticket, reply }) => {
+                    self.tickets.borrow_mut().insert(ticket.data.inode, ticket);
+                    return Reply::shown(&reply).map(Said::Reply);
+                }
                 Said::Reply(Reply::NewTerm { term }) | Said::Data(DataReply::NewTerm { term }, _) => {
                     self.terms.borrow_mut().insert(to, term);
                     return None;

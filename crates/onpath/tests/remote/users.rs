@@ -4,23 +4,25 @@ use crate::common::liar::{Liar, Said};
 use crate::common::server::{Mount, Site, binary};
 use crate::common::user::{ALICE, ALICE_IN_TEAM, BOB, TEAM, User};
 use onpath_client::blocking::Client;
-use onpath_client::{Caller, Options};
+use onpath_client::{Caller, OpenOptions, Options};
 use onpath_host::stream::{ANSWER_WITHIN, examine, request_inspection, request_status};
 use onpath_wire::caller::{Caller as Asks, Caps, Groups, cap};
 use onpath_wire::codec::Blob;
-use onpath_wire::data::DataRequest;
+use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::errno::Errno;
 use onpath_wire::identity::Refusal;
-use onpath_wire::ids::{Cookie, DataId, InodeId, SessionNumber};
+use onpath_wire::ids::{Cookie, DataId, Generation, InodeId, SessionNumber};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{FileLock, LockKind, NewNode, Request, SetAttr, open, set};
+use onpath_wire::ticket::{Ticket, right};
 use onpath_wire::xattr::XattrName;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 /// What `onpath ARGS…` says to a user.
 fn onpath(site: &Site, user: User, args: &[&str]) -> Output {
@@ -156,13 +158,14 @@ fn lies_are_refused() {
         };
         let flags = |flags| Request::Open { id: secret, flags };
         let capability = XattrName::capability();
+        let data = DataId { inode: secret, generation: Generation(1) };
+        let rights = right::READ | right::WRITE;
+        let forged = Ticket { data, cut: 0, rights, until_s: u32::MAX, hash: 7 };
         for (request, why) in [
             (flags(open::READ | open::AGAIN | open::REGISTER), Refusal::Flag),
             (flags(open::READ | open::MADE | open::REGISTER), Refusal::Flag),
-            (change(set::SIZE | set::OPEN_FOR_WRITE | set::KILL_SUIDGID), Refusal::Flag),
             (change(set::READ | set::ATIME | set::ATIME_NOW), Refusal::Flag),
             (change(set::SIZE), Refusal::Flag),
-            (Request::RemoveXattr { id: secret, name: capability, open_for_write: true }, Refusal::Flag),
             (Request::RenewAlone, Refusal::Flag),
             (Request::Detach { gone: true }, Refusal::Flag),
             (device(Kind::BlockDevice, 0x800), Refusal::Device),
@@ -170,18 +173,29 @@ fn lies_are_refused() {
             (Request::ReadDir { id: closed, after: Cookie(0), bytes: 4_096 }, Refusal::Bytes),
             (Request::SetLock { id: secret, lock, wait: false, again: true }, Refusal::Bytes),
             (Request::Reserve { id: secret }, Refusal::Bytes),
+            (Request::Map { id: secret }, Refusal::Bytes),
+            (Request::WrittenBack { id: secret, wrote: true }, Refusal::Bytes),
+            (Request::Sync { id: secret }, Refusal::Bytes),
+            (Request::TestLock { id: secret, lock }, Refusal::Bytes),
+            (Request::OpenAgain { id: secret, flags: open::REGISTER, ticket: forged }, Refusal::Flag),
         ] {
             assert_eq!(liar.ask(request.clone()).refusal(), Some(why), "{request:?}");
         }
         let refused = Said::Reply(Reply::Failed { errno: Errno::EACCES });
         assert_eq!(liar.ask(flags(open::READ | open::REGISTER)), refused);
+        // These flags are not refused, and not believed.
+        assert_eq!(liar.ask(change(set::SIZE | set::OPEN_FOR_WRITE | set::KILL_SUIDGID)), refused);
+        assert_eq!(liar.ask(Request::RemoveXattr { id: secret, name: capability, open_for_write: true }), refused);
         assert_eq!(liar.ask(change(set::UID)), Said::Reply(Reply::Failed { errno: Errno::EPERM }));
         // The bytes of a file that it has not opened.
         for generation in 0..4 {
-            let data = DataId { inode: secret, generation: onpath_wire::ids::Generation(generation) };
+            let data = DataId { inode: secret, generation: Generation(generation) };
             let read = DataRequest::Read { data, cut: 0, offset: 0, bytes: 6 };
-            assert_eq!(liar.ask_data(read, &[]).refusal(), Some(Refusal::Bytes));
             let write = DataRequest::Write { data, cut: 0, offset: 0, kill_suidgid: true, append: false };
+            let stale = Said::Data(DataReply::Stale, Vec::new());
+            assert_eq!(liar.show(Ticket { data, ..forged }, &read, &[]), stale);
+            assert_eq!(liar.show(Ticket { data, ..forged }, &write, b"gotcha"), stale);
+            assert_eq!(liar.ask_data(read, &[]).refusal(), Some(Refusal::Bytes));
             assert_eq!(liar.ask_data(write, b"gotcha").refusal(), Some(Refusal::Bytes));
         }
         // A session that will have its id one day.
@@ -212,4 +226,90 @@ fn a_guessed_number_passes_the_permissions_of_the_inode() {
         assert!(matches!(open(forgotten), Said::Reply(Reply::Attr { .. })), "its mode is 0644");
     });
     mount.stop();
+}
+
+/// A ticket is good for what was opened, by whom, and how.
+#[test]
+fn a_ticket_opens_one_file_for_one_session() {
+    let Some(site) = Site::new("remote::users::a_ticket_opens_one_file_for_one_session") else { return };
+    let mount = site.dev(&[]);
+    make_tree(&mount);
+    let ino = |path: &str| InodeId(fs::metadata(mount.path().join(path)).expect("it is there").ino());
+    let (shared, secret) = (ino("open"), ino("closed/file"));
+    BOB.run(|| {
+        let [liar, other] = [Liar::at(&site.state()), Liar::at(&site.state())];
+        let opened = liar.ask(Request::Open { id: shared, flags: open::READ | open::REGISTER });
+        assert!(matches!(opened, Said::Reply(Reply::Attr { .. })), "{opened:?}");
+        let ticket = liar.ticket(shared).expect("it has opened it");
+        assert!(ticket.gives(right::READ) && !ticket.gives(right::WRITE));
+        let (data, cut) = (ticket.data, ticket.cut);
+        let read = |data| DataRequest::Read { data, cut, offset: 0, bytes: 11 };
+        let write = DataRequest::Write { data, cut, offset: 0, kill_suidgid: true, append: false };
+        let stale = Said::Data(DataReply::Stale, Vec::new());
+        assert_eq!(liar.show(ticket, &read(data), &[]), Said::Data(DataReply::Bytes, b"everybody's".to_vec()));
+        assert_eq!(liar.show(ticket, &write, b"gotcha"), stale, "it is for reading");
+        let rights = right::READ | right::WRITE;
+        assert_eq!(liar.show(Ticket { rights, ..ticket }, &write, b"gotcha"), stale);
+        let elsewhere = DataId { inode: secret, ..data };
+        assert_eq!(liar.show(ticket, &read(elsewhere), &[]), stale, "it is of another file");
+        assert_eq!(liar.show(Ticket { data: elsewhere, ..ticket }, &read(elsewhere), &[]), stale);
+        assert_eq!(liar.show(Ticket { until_s: ticket.until_s + 1, ..ticket }, &read(data), &[]), stale);
+        assert_eq!(other.show(ticket, &read(data), &[]), stale, "it is of another session");
+        let again = Request::OpenAgain { id: shared, flags: open::REGISTER, ticket };
+        assert_eq!(other.ask(again.clone()).refusal(), Some(Refusal::Flag));
+        let maps = Request::OpenAgain { id: shared, flags: open::REGISTER | open::MAP, ticket };
+        assert_eq!(liar.ask(maps).refusal(), Some(Refusal::Flag), "to change it in memory takes the right to write");
+        assert!(matches!(liar.ask(again), Said::Reply(Reply::Attr { .. })));
+        assert_eq!(liar.ask(Request::Reserve { id: shared }).refusal(), Some(Refusal::Bytes));
+    });
+    assert_eq!(fs::read(mount.path().join("open")).expect("root reads"), b"everybody's");
+    mount.stop();
+}
+
+/// Longer than a ticket counts.
+const EXPIRY: Duration = Duration::from_secs(13);
+
+/// Files work as on a mount: also when the ticket of one has run out, and when the server has forgotten who has opened what.
+#[test]
+fn a_user_works_with_files() {
+    let Some(site) = Site::new("remote::users::a_user_works_with_files") else { return };
+    let mut mount = site.dev(&["--shards", "2"]);
+    make_tree(&mount);
+    fs::write(mount.path().join("setuid"), "1").expect("write");
+    chown(mount.path().join("setuid"), Some(0), Some(ALICE.gid)).expect("chown");
+    fs::set_permissions(mount.path().join("setuid"), Permissions::from_mode(0o4775)).expect("chmod");
+    let source = site.state().display().to_string();
+    // What it does later its threads do, which are Alice's.
+    let client = ALICE.run(|| Client::connect(&source, &Options::default()).expect("a client"));
+    let nobody = Caller::default();
+    let new = OpenOptions { read: true, ..OpenOptions::create() };
+    let file = client.open(&nobody, "/alice/file", &new).expect("it is Alice's");
+    file.write_at(0, &b"hello"[..]).expect("write");
+    file.truncate(3).expect("truncate");
+    file.write_at(3, &b"p!"[..]).expect("the cut is another one");
+    assert_eq!(&file.read_at(0, 100).expect("read")[..], b"help!");
+    std::thread::sleep(EXPIRY);
+    file.write_at(5, &b" me"[..]).expect("there is another ticket");
+    // A file that others may not open any more.
+    file.chmod(0).expect("it is Alice's");
+    client.unlink(&nobody, "/alice/file").expect("unlink");
+    mount.kill();
+    mount = site.dev(&["--shards", "2"]);
+    assert_eq!(&file.read_at(0, 100).expect("it is open still")[..], b"help! me");
+    file.write_at(8, &b"."[..]).expect("write");
+    assert_eq!(file.stat().expect("stat").size, 9);
+    file.close().expect("close");
+    // Whoever writes clears set-id bits.
+    let write = OpenOptions { write: true, ..OpenOptions::default() };
+    let file = client.open(&nobody, "/setuid", &write).expect("its group may");
+    file.write_at(0, &b"2"[..]).expect("write");
+    assert_eq!(file.stat().expect("stat").permissions, 0o775);
+    file.close().expect("close");
+    let mut names = client.list(&nobody, "/alice", false).expect("a listing");
+    assert!(names.next().expect("it ends").is_none());
+    let denied = client.list(&nobody, "/closed", false).map(|_| ()).expect_err("it is root's").raw_os_error();
+    assert_eq!(denied, Some(libc::EACCES));
+    client.close();
+    mount.stop();
+    site.assert_clean("after files");
 }

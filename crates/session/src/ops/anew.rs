@@ -62,6 +62,7 @@ fn end_life(core: &mut Core<State>) {
             core.emit(SessionOut::Reply { unique: wait.unique, result: Err(Errno::EIO) });
         }
     }
+    core.state.tickets.clear(); // they were of that session
     core.state.relock.clear();
     core.state.relocking.fill(0);
     core.state.reopening.fill(0);
@@ -120,6 +121,7 @@ pub(crate) async fn reopen(op: &mut Op) {
         let Ok(answers) = answers.await else { return };
         for (answer, &id) in answers.into_iter().zip(batch) {
             let reply = answer.packet().and_then(|packet| packet.body::<Reply>().ok());
+            let reply = reply.and_then(|reply| op.with(|core| core.state.take_ticket(reply)));
             let is_open = match reply {
                 Some(Reply::Attr { .. }) => true,
                 Some(Reply::Busy) => {
@@ -143,5 +145,7 @@ pub(crate) async fn reopen(op: &mut Op) {
 }
 
 fn register(core: &mut Core<State>, id: InodeId) -> Request {
-    Request::Open { id, flags: open::REGISTER | pages::again(core, id) }
+    // Who is believed is not asked for what anew.
+    let rights = if core.state.config.identity.is_some() { core.state.opens.rights(id) } else { 0 };
+    Request::Open { id, flags: open::REGISTER | rights | pages::again(core, id) }
 }

@@ -9,6 +9,7 @@ use crate::fs::{FsReply, FsResult, Handle};
 use crate::limits::{DEADLOCK_LOOK_US, LOCK_ASK_AGAIN_US, RESTORE_BATCH, UNREACHABLE_US, WAITING_LOCKS_MAX};
 use crate::locks::{LockOwner, WaitingLock};
 use crate::op::{Op, answer, done};
+use crate::ops::restore;
 use crate::state::{Job, Phase, State, WaitKey, header, window_used};
 use onpath_kernel::{Core, Need};
 use onpath_wire::errno::Errno;
@@ -347,6 +348,9 @@ pub(crate) async fn give_back(op: &mut Op, id: InodeId, lock: FileLock) {
 pub(crate) async fn take_again(op: &Op, owner: LockOwner) {
     let LockOwner { id, .. } = owner;
     let held = op.with(|core| core.state.held.claim(owner));
+    if !held.is_empty() && !restore::shows(op, id).await {
+        return;
+    }
     for locks in held.chunks(RESTORE_BATCH) {
         let to = op.with(|core| core.state.shard_at(id.slot()));
         let mut next = locks.iter();

@@ -123,6 +123,7 @@ pub(crate) async fn read_under(
             let &(offset, bytes) = next.next().expect("one call a part");
             let data_id = DataId { inode: id, generation: data.generation };
             let request = DataRequest::Read { data: data_id, cut: data.cut, offset, bytes };
+            let request = core.state.with_tickets(request);
             Packet::new(&header(core, MessageKind::Data, to, id.slot(), seq), &request)
         })
         .await?;

@@ -4,7 +4,8 @@
 use crate::limits::RESTORE_BATCH;
 use crate::op::Op;
 use crate::ops::{lock, pages};
-use crate::state::{Job, WaitKey, header};
+use crate::state::{Job, State, WaitKey, header};
+use onpath_kernel::Core;
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{InodeId, NodeId, ShardId, Term};
 use onpath_wire::packet::Packet;
@@ -46,6 +47,30 @@ async fn reopen(op: &Op, shard: ShardId, term: Term) -> bool {
     ids.is_empty()
 }
 
+/// What registers an inode again: of a bound session with what shows that it had it open.
+fn again(core: &mut Core<State>, id: InodeId) -> Request {
+    let maps = pages::again(core, id);
+    match core.state.tickets.get(&id) {
+        Some(&ticket) => Request::OpenAgain { id, flags: open::REGISTER | maps, ticket },
+        None => Request::Open { id, flags: open::REGISTER | open::AGAIN | maps },
+    }
+}
+
+/// A bound session takes locks of what its home knows it to have open; that of others is believed. False if it is over.
+pub(crate) async fn shows(op: &Op, id: InodeId) -> bool {
+    if op.with(|core| !core.state.tickets.contains_key(&id)) {
+        return true;
+    }
+    let home = op.with(|core| core.state.shard_at(id.slot()));
+    let make = |core: &mut Core<State>, to, seq| {
+        let request = again(core, id);
+        let body = core.state.own_body(request);
+        Packet::new(&header(core, MessageKind::Request, to, id.slot(), seq), &body)
+    };
+    // An operation of the session itself is never given up.
+    op.call_all(&[home], make).await.is_ok()
+}
+
 /// Also what an older restoration still waits for: an answer that it had is of a term that is over.
 async fn restore_batch(op: &Op, shard: ShardId, batch: &[InodeId]) {
     let mine: Vec<InodeId> = op.with(|core| {
@@ -59,7 +84,7 @@ async fn restore_batch(op: &Op, shard: ShardId, batch: &[InodeId]) {
     let _ = op
         .call_all(&peers, |core, to, seq| {
             let id = *next.next().expect("one call an inode");
-            let request = Request::Open { id, flags: open::REGISTER | open::AGAIN | pages::again(core, id) };
+            let request = again(core, id);
             let body = core.state.own_body(request);
             Packet::new(&header(core, MessageKind::Request, to, id.slot(), seq), &body)
         })

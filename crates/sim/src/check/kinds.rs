@@ -39,6 +39,7 @@ fn depends_on_caller(request: &Request) -> bool {
         | Request::Rename { .. }
         | Request::TmpFile { .. }
         | Request::Open { .. }
+        | Request::OpenAgain { .. }
         | Request::Access { .. }
         | Request::SetXattr { .. }
         | Request::GetXattr { .. }
@@ -80,6 +81,7 @@ fn is_result(request: &Request, reply: &Reply) -> bool {
         Request::GetAttr { .. }
         | Request::SetAttr { .. }
         | Request::Open { .. }
+        | Request::OpenAgain { .. }
         | Request::DataRef { .. }
         | Request::SetXattr { .. }
         | Request::RemoveXattr { .. } => matches!(reply, Reply::Attr { .. }),

@@ -510,6 +510,7 @@ fn write_of(request: &DataRequest, packet: &Packet) -> Option<(RequestBody, Opti
         | DataRequest::Seek { .. }
         | DataRequest::Sync { .. }
         | DataRequest::Space
+        | DataRequest::Shown { .. }
         | DataRequest::Trim { .. }
         | DataRequest::Drop { .. } => return None,
     };

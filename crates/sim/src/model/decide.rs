@@ -175,7 +175,7 @@ impl Model {
                 self.decide_rename(caller, (*from_parent, from), (*parent, name), *flags)
             }
             Request::TmpFile { parent, node, .. } => self.decide_nameless(caller, *parent, node),
-            Request::Open { id, flags } => self.decide_open(caller, *id, *flags),
+            Request::Open { id, flags } | Request::OpenAgain { id, flags, .. } => self.decide_open(caller, *id, *flags),
             Request::ReadDir { id, after, bytes } => {
                 if !self.existing(*id)?.is_dir() {
                     return Err(Errno::ENOTDIR);

@@ -576,6 +576,8 @@ fn data_config(map: &ClusterMap, node: u16) -> RoleConfig {
         cluster: 1,
         file_blocks: DATA_FILE_BLOCKS,
         files: 0,
+        // No session of a world is bound.
+        tickets: onpath_wire::secrets::Secrets::of_seed(1).inner.tickets(),
     })
 }
 

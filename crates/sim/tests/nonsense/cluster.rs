@@ -174,8 +174,8 @@ const TERM: Term = Term(1);
 const NEXT_TERM: Term = Term(20);
 
 fn data_of(map: &ClusterMap, term: Term) -> DataNode {
-    let (map, cluster) = (map.clone(), CLUSTER);
-    DataNode::new(DataConfig { node: 0, term, map, cluster, file_blocks: 4_096, files: 0 })
+    let (map, cluster, tickets) = (map.clone(), CLUSTER, Secrets::of_seed(1).inner.tickets());
+    DataNode::new(DataConfig { node: 0, term, map, cluster, file_blocks: 4_096, files: 0, tickets })
 }
 
 impl Blocks {

@@ -275,6 +275,9 @@ impl Request {
                 let again = flags & open::AGAIN != 0;
                 say(Inode(*id), Changes::of_open(*flags), Remembered, [!again, !again, again, O, O, O], C::Open)
             }
+            Q::OpenAgain { id, flags, .. } => {
+                say(Inode(*id), Changes::of_open(*flags), Remembered, [O, O, X, O, O, O], C::Open)
+            }
             Q::Release { id } => say(Inode(*id), Changes::CLOSES, Remembered, [O, O, O, O, O, O], C::Release),
             Q::ReadDir { id, .. } => say(Inode(*id), NOTHING, Executed, [X, O, O, O, O, X], C::ReadDir),
             Q::ReadLink { id } => say(Inode(*id), NOTHING, Executed, [X, O, O, O, O, O], C::ReadLink),

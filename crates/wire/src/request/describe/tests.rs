@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::codec::{Blob, Wire, WireError};
-use crate::ids::{AloneId, Birth, Cookie};
+use crate::ids::{AloneId, Birth, Cookie, DataId, Generation, SessionNumber};
 use crate::inode::Kind;
 use crate::request::{FileLock, SetAttr};
+use crate::secrets::Secrets;
+use crate::ticket::Ticket;
 use crate::xattr::XattrName;
 
 fn name(bytes: &[u8]) -> Name {
@@ -30,6 +32,9 @@ fn all() -> Vec<Request> {
     use Request as Q;
     let (id, parent, name) = (id(3), id(4), name(b"b"));
     let xattr = XattrName::new(b"user.a").expect("a name");
+    let data = DataId { inode: id, generation: Generation(1) };
+    let key = Secrets::of_seed(1).inner.tickets();
+    let ticket = Ticket::new(&key, SessionNumber(1), (data, 0), 1, 0);
     let mut all = vec![
         Q::Lookup { parent, name: name.clone() },
         Q::GetAttr { id },
@@ -66,6 +71,7 @@ fn all() -> Vec<Request> {
         Q::WriteBack { id, changed_at: None },
         Q::WrittenBack { id, wrote: true },
         Q::Map { id },
+        Q::OpenAgain { id, flags: 0, ticket },
     ];
     for open in [0, open::REGISTER, open::EARLY] {
         all.push(Q::Create { parent, name: name.clone(), node: node(open) });
