@@ -195,7 +195,7 @@ pub fn parse(text: &str) -> Result<Lines, (usize, &'static str)> {
             INNER => found.inner.replace(secret(value, Inner::new).ok_or((number, SECRET))?).is_some(),
             name => match name.strip_prefix(CLIENT) {
                 None => false,
-                Some(_) if found.clients.len() >= CLIENTS_MAX => return Err((number, "more than 1,024 clients")),
+                Some(_) if found.clients.len() >= CLIENTS_MAX => return Err((number, TOO_MANY)),
                 Some(name) => {
                     let line = ClientLine::parse(name, value).map_err(|why| (number, why))?;
                     let again = found.clients.iter().any(|client| client.name == line.name);
@@ -211,6 +211,7 @@ pub fn parse(text: &str) -> Result<Lines, (usize, &'static str)> {
     Ok(found)
 }
 
+const TOO_MANY: &str = "keys of more than 1,024 clients are in it";
 const DIGITS: &str = "a key has 64 hexadecimal digits";
 const SECRET: &str = "a secret has 32 hexadecimal digits, not all of them 0";
 
