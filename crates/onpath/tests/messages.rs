@@ -19,7 +19,7 @@ const TOOLS: [&str; 4] = ["onpath/src/bench", "onpath/src/sim", "onpath/src/expl
 /// Macros whose text a user reads.
 const MACROS: [&str; 6] = ["anyhow", "bail", "ensure", "eprintln", "error", "warn"];
 /// Functions and methods that make an error of a text, or add one to an error.
-const FUNCTIONS: [&str; 13] = [
+const FUNCTIONS: [&str; 12] = [
     "Err",
     "context",
     "damaged",
@@ -27,7 +27,6 @@ const FUNCTIONS: [&str; 13] = [
     "note",
     "ok_or",
     "ok_or_else",
-    "refusal",
     "refuse",
     "refused",
     "unlike",

@@ -291,6 +291,8 @@ struct Welcomed {
     identity: Option<Identity>,
 }
 
+const BEGUN_BY_ANOTHER: &str = "the session was begun by somebody else, who alone goes on with it";
+
 fn refusal(why: impl Into<String>, retry: bool) -> StreamError {
     StreamError::Refused { why: why.into(), retry }
 }
@@ -356,8 +358,8 @@ fn greet(shared: &Shared, stream: &mut UnixStream, peer: Peer) -> Result<Option<
             config.passes.pass(session, Holder::User { uid: peer.uid })
         }
         // Whoever has begun it goes on with it, and nobody else.
-        session if !config.passes.gave(&before) || before.holder != (Holder::User { uid: peer.uid }) => {
-            return Err(refusal(format!("session {session} was begun by somebody else"), false));
+        _ if !config.passes.gave(&before) || before.holder != (Holder::User { uid: peer.uid }) => {
+            return Err(refusal(BEGUN_BY_ANOTHER, false));
         }
         session if !(config.known_session)(session) => return Err(StreamError::UnknownSession(session)),
         _ => before,

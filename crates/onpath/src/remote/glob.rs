@@ -85,8 +85,9 @@ mod tests {
         let tree: &[&[u8]] =
             &[b"/a", b"/b*", b"/dir", b"/dir/.hidden", b"/dir/x1", b"/dir/x2", b"/dir/y\xff", b"/other", b"/other/x1"];
         let list = |dir: &[u8]| {
+            let dir = joined(b"/", dir.strip_prefix(b"/").unwrap_or(dir));
             let below = tree.iter().filter_map(|path| {
-                let rest = path.strip_prefix(dir)?;
+                let rest = path.strip_prefix(&dir[..])?;
                 let name = rest.strip_prefix(b"/").unwrap_or(rest);
                 (!name.is_empty() && !name.contains(&b'/')).then(|| (name.to_vec(), name.len() > 2))
             });
