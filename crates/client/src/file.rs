@@ -2,6 +2,7 @@
 
 use crate::caller::Caller;
 use crate::counters::add;
+use crate::detached::detached;
 use crate::error::{Error, ErrorKind};
 use crate::metadata::Metadata;
 use crate::names::{self, Replace, Time};
@@ -427,37 +428,24 @@ impl File {
     /// # Errors
     /// As linkat(2) and rename(2). EINVAL: the file has a name, or is to change places.
     pub async fn take_name(&mut self, replace: Replace) -> Result<(), Error> {
-        let result = match &self.place {
-            Some(place) if replace != Replace::Exchange => self.name(place, replace).await,
-            _ => Err(Errno::EINVAL.into()),
+        let taken = async {
+            self.asks()?;
+            let Some(Place { dir, last: Last::Name(name), .. }) = self.place.clone() else {
+                return Err(Errno::EINVAL.into());
+            };
+            if replace == Replace::Exchange {
+                return Err(Errno::EINVAL.into());
+            }
+            let (session, caller, id) = (self.session.clone(), self.caller.clone(), self.id);
+            // Once begun it is done, or the other name would be left where this future is dropped.
+            let taking = detached(async move { take(&session.asks(&caller), id, dir, name, replace).await });
+            taking.await.unwrap_or_else(|| Err(Error::new(ErrorKind::Over("it was closed".to_owned()))))
         };
+        let result = taken.await;
         if result.is_ok() {
             self.place = None;
         }
         self.named(result)
-    }
-
-    async fn name(&self, place: &Place, replace: Replace) -> Result<(), Error> {
-        let Place { dir, last: Last::Name(name), .. } = place else { return Err(Errno::EINVAL.into()) };
-        let (asks, dir) = (self.asks()?, *dir);
-        match names::named(&asks, self.id, dir, name.clone()).await {
-            Err(error) if error.is(Errno::EEXIST) && replace == Replace::Yes => {}
-            result => return result,
-        }
-        let aside = loop {
-            let aside = beside(name);
-            match names::named(&asks, self.id, dir, aside.clone()).await {
-                Err(error) if error.is(Errno::EEXIST) => {}
-                result => break result.map(|()| aside)?,
-            }
-        };
-        let op = FsOp::Rename { from_parent: dir, from: aside.clone(), parent: dir, name: name.clone(), flags: 0 };
-        // The request goes on if nobody waits for it, so that the other name is left only if this process ends.
-        let renamed = asks.ask(op).await.map(drop);
-        if renamed.is_err() {
-            _ = asks.ask(FsOp::Unlink { parent: dir, name: aside }).await;
-        }
-        renamed
     }
 
     /// Closes it, and returns when that is done.
@@ -489,6 +477,27 @@ pub(crate) fn joined(reply: FsReply) -> Result<Bytes, Error> {
         1 => Ok(parts.remove(0)),
         _ => Ok(parts.concat().into()),
     }
+}
+
+/// Gives an inode that name in a directory.
+async fn take(asks: &Asks<'_>, id: InodeId, dir: InodeId, name: Name, replace: Replace) -> Result<(), Error> {
+    match names::named(asks, id, dir, name.clone()).await {
+        Err(error) if error.is(Errno::EEXIST) && replace == Replace::Yes => {}
+        result => return result,
+    }
+    let aside = loop {
+        let aside = beside(&name);
+        match names::named(asks, id, dir, aside.clone()).await {
+            Err(error) if error.is(Errno::EEXIST) => {}
+            result => break result.map(|()| aside)?,
+        }
+    };
+    let op = FsOp::Rename { from_parent: dir, from: aside.clone(), parent: dir, name, flags: 0 };
+    let renamed = asks.ask(op).await.map(drop);
+    if renamed.is_err() {
+        _ = asks.ask(FsOp::Unlink { parent: dir, name: aside }).await;
+    }
+    renamed
 }
 
 /// A name that nobody uses, for a moment.

@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use thiserror::Error;
 
@@ -261,19 +261,25 @@ pub fn text(key: Option<&[u8; KEY_BYTES]>, secrets: Option<&Secrets>) -> String 
 /// How often a key file is looked at, which may have got other keys.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// From now on `take` is told the keys of a file whenever they are others than before, until the process ends. What cannot be read is told
-/// once, and changes nothing.
-pub fn follow(file: &Path, before: Keys, take: impl Fn(Keys) + Send + 'static) -> io::Result<()> {
+/// From now on `take` is told the keys of a file whenever they are others than before, as long as there is one who takes them. What cannot be
+/// read is told once, and changes nothing.
+pub fn follow<T: Send + Sync + 'static>(
+    file: &Path,
+    before: Keys,
+    by: Weak<T>,
+    take: impl Fn(&T, Keys) + Send + 'static,
+) -> io::Result<()> {
     let (file, mut present, mut failed) = (file.to_owned(), before, None);
     let look = move || {
         loop {
             std::thread::sleep(LOOK_EVERY);
+            let Some(by) = by.upgrade() else { return };
             match read(&file) {
                 Ok(KeyFile { keys: Some(keys), .. }) => {
                     failed = None;
                     if keys != present {
                         tracing::info!(file = %file.shown(), "other keys than before");
-                        take(keys.clone());
+                        take(&by, keys.clone());
                         present = keys;
                     }
                 }
@@ -301,7 +307,30 @@ pub fn again(file: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_file_is_followed_as_long_as_somebody_takes_its_keys() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, [one, other]) = (dir.path().join("key"), [[1; KEY_BYTES], [2; KEY_BYTES]]);
+        let write = |key: &[u8; KEY_BYTES]| {
+            std::fs::write(&file, text(Some(key), None)).unwrap();
+            std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        };
+        write(&one);
+        let before = keys_of(Some(&file)).unwrap().unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let by = Arc::new(tell);
+        follow(&file, before, Arc::downgrade(&by), |tell, keys| tell.send(keys).unwrap()).unwrap();
+        write(&other);
+        assert_eq!(told.recv_timeout(5 * LOOK_EVERY).ok(), keys_of(Some(&file)).unwrap());
+        let thread = Arc::downgrade(&by);
+        drop(by);
+        assert!(thread.upgrade().is_none(), "the thread keeps nothing");
+        // Its sender is gone, and with it whoever could tell more.
+        assert!(told.recv_timeout(5 * LOOK_EVERY).is_err());
+    }
 
     fn lines(key: Option<[u8; KEY_BYTES]>) -> Lines {
         Lines { key: Some(key), ..Lines::default() }

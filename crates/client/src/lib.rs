@@ -21,6 +21,7 @@ pub mod blocking;
 mod caller;
 mod client;
 mod counters;
+mod detached;
 mod error;
 mod file;
 pub mod key;

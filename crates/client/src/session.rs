@@ -15,6 +15,7 @@ use onpath_session::fs::{FsOp, FsReply};
 use onpath_session::protected::Levels;
 use onpath_session::{AccessTimes, SessionConfig, SessionIn};
 use onpath_wire::ids::{InodeId, NodeId};
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -93,10 +94,12 @@ impl Deref for Session {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if !self.is_here() {
-            return; // its threads and sockets are the parent's, who ends it
-        }
         let (requests, node) = (self.requests.clone(), self.node.clone());
+        if !self.is_here() {
+            // Threads and sockets are the parent's, who ends them: here nothing of it is ever dropped.
+            _ = ManuallyDrop::new((requests, node));
+            return;
+        }
         let end = move || {
             requests.submit(SessionIn::Shutdown);
             requests.end("it was closed");

@@ -157,10 +157,7 @@ impl Way {
                 let hosts = Hosts { hosts, fsid, keys: sealed, wait, hooks, node: node.clone(), relay, endpoint };
                 let hosts = Arc::new(hosts);
                 if let (Some(keys), Some(file)) = (keys, file) {
-                    let hosts = Arc::downgrade(&hosts);
-                    key::follow(&file, keys, move |keys| {
-                        hosts.upgrade().into_iter().for_each(|all| all.set_keys(&keys))
-                    })?;
+                    key::follow(&file, keys, Arc::downgrade(&hosts), |hosts: &Hosts, keys| hosts.set_keys(&keys))?;
                 }
                 Connected::Udp(hosts)
             }

@@ -65,17 +65,19 @@ pub struct Writer {
     replace: Replace,
     next: u64,
     behind: VecDeque<Asked<usize>>,
+    /// Bytes are missing: it gets no name.
+    failed: bool,
 }
 
 impl Writer {
     pub(crate) fn new(file: File, replace: Replace) -> Writer {
-        Writer { file, replace, next: 0, behind: VecDeque::new() }
+        Writer { file, replace, next: 0, behind: VecDeque::new(), failed: false }
     }
 
-    /// Adds bytes at the end.
+    /// Adds bytes at the end. A future that is dropped may have added some of them.
     ///
     /// # Errors
-    /// As write(2), also of bytes that were added before. After an error the file gets no name.
+    /// As write(2), also of bytes that were added before. After an error it is EIO, and the file gets no name.
     pub async fn write(&mut self, data: impl Into<Bytes>) -> Result<(), Error> {
         let mut data = data.into();
         while !data.is_empty() {
@@ -94,13 +96,16 @@ impl Writer {
 
     /// Waits until at most so many pieces are under way.
     async fn wait(&mut self, under_way: usize) -> Result<(), Error> {
+        if self.failed {
+            return self.file.named(Err(Errno::EIO.into()));
+        }
         while self.behind.len() > under_way {
             let Some(first) = self.behind.front_mut() else { break };
+            // It stays in its place until it is answered.
             let written = first.await;
-            if let Err(error) = written {
-                return self.file.named(Err(error));
-            }
             self.behind.pop_front();
+            self.failed = written.is_err();
+            self.file.named(written)?;
         }
         Ok(())
     }

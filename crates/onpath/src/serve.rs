@@ -67,8 +67,10 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
         );
     }
     let member = Member::start(config)?;
+    // It is told other keys as long as this host serves.
+    let keyring = Arc::new(member.keyring());
     if let (Some(keys), Some(file)) = (keys, &cluster.key_file) {
-        key::follow(file, keys, member.keyring())?;
+        key::follow(file, keys, Arc::downgrade(&keyring), |keyring, keys| keyring(keys))?;
     }
     progress.finish();
     metrics.serve(member.node(), "serve")?;

@@ -123,8 +123,27 @@ pub fn fork(job: impl FnOnce() -> i32) -> Child {
 
 /// As [`fork`], the child keeps these descriptors too.
 pub fn fork_keeping(keep: &[BorrowedFd], job: impl FnOnce() -> i32) -> Child {
-    let mut keep: Vec<u32> = keep.iter().map(|fd| fd.as_raw_fd() as u32).collect();
-    keep.sort_unstable();
+    let keep = keep.iter().map(|fd| fd.as_raw_fd() as u32).collect();
+    fork_and(|| keep, job)
+}
+
+/// As [`fork`], the child keeps all sockets, those of other tests too.
+pub fn fork_with_sockets(job: impl FnOnce() -> i32) -> Child {
+    fork_and(sockets, job)
+}
+
+fn sockets() -> Vec<u32> {
+    let all = std::fs::read_dir("/proc/self/fd").expect("descriptors").filter_map(Result::ok);
+    let is_socket =
+        |path: &std::path::Path| std::fs::read_link(path).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"));
+    all.filter(|fd| is_socket(&fd.path()))
+        .filter_map(|fd| fd.file_name().to_str()?.parse().ok())
+        .filter(|fd| *fd > 2)
+        .collect()
+}
+
+/// `keep` is asked in the child.
+fn fork_and(keep: impl FnOnce() -> Vec<u32>, job: impl FnOnce() -> i32) -> Child {
     let _copies = copying();
     let (mut closed, closing) = std::io::pipe().expect("pipe");
     // SAFETY: the child runs the closure in its copy of the memory and leaves by _exit, so no destructor or test code runs twice.
@@ -134,6 +153,8 @@ pub fn fork_keeping(keep: &[BorrowedFd], job: impl FnOnce() -> i32) -> Child {
         // A shell that runs the tests in the background has them ignore it.
         // SAFETY: sets how this process takes a signal.
         unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+        let mut keep = keep();
+        keep.sort_unstable();
         close_all_but(&keep);
         let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)).unwrap_or(101);
         // SAFETY: ends this process at once.

@@ -1,7 +1,7 @@
 //! What programs get from the client library beside what the kernel gives on a mount.
 
 use crate::common::cluster::{Cluster, Shape};
-use crate::common::process::{End, in_child};
+use crate::common::process::{End, fork_with_sockets};
 use crate::common::random::Random;
 use crate::common::server::Site;
 use crate::common::sys;
@@ -91,6 +91,12 @@ fn a_file_is_put_as_a_whole() {
     let mut put = client.put(&me, "/file", 0o640, Replace::Yes).expect("put");
     put.write(&b"new"[..]).expect("write");
     drop(put);
+    let closed = client_of(&site);
+    let mut put = closed.put(&me, "/file", 0o640, Replace::Yes).expect("put");
+    closed.close();
+    assert!(put.write(vec![0; 8 << 20]).is_err(), "its session is over");
+    let again = put.finish(false).expect_err("bytes are missing");
+    assert_eq!(again.raw_os_error(), Some(libc::EIO), "{again}");
     let nowhere = client.put(&me, "/missing/file", 0o640, Replace::Yes).map(drop);
     assert_eq!(nowhere.expect_err("no directory").raw_os_error(), Some(libc::ENOENT));
     client.mkdir(&me, "/dir", 0o755).expect("mkdir");
@@ -180,14 +186,8 @@ fn a_dropped_future_leaves_nothing_open() {
     let mount = site.dev(&["--shards", "2"]);
     let (source, me) = (Source::Dir(site.state()), Caller::root());
     let plain = client_of(&site);
-    let mut connecting = pin!(is_send(onpath_client::Client::connect(source, Options::default())));
+    let client = wait_for(is_send(onpath_client::Client::connect(source, Options::default()))).expect("a client");
     let mut context = Context::from_waker(Waker::noop());
-    let client = loop {
-        match connecting.as_mut().poll(&mut context) {
-            Poll::Ready(client) => break client.expect("a client"),
-            Poll::Pending => std::thread::yield_now(),
-        }
-    };
     let options = read_write();
     let mut dropped = 0;
     for round in 0..400_u32 {
@@ -217,6 +217,57 @@ fn a_dropped_future_leaves_nothing_open() {
     site.assert_clean("after futures were dropped");
 }
 
+/// The same of a file that takes the name of another: it has it, or not, and no third name is left.
+#[test]
+fn a_dropped_put_leaves_no_other_name() {
+    let Some(site) = Site::new("remote::a_dropped_put_leaves_no_other_name") else { return };
+    let mount = site.dev(&["--shards", "3"]);
+    let (source, me) = (Source::Dir(site.state()), Caller::root());
+    let connected = onpath_client::Client::connect(source, Options::default());
+    let client = wait_for(connected).expect("a client");
+    fs::write(mount.path().join("file"), "old").expect("write");
+    let (mut context, mut dropped, mut replaced) = (Context::from_waker(Waker::noop()), 0, 0);
+    for round in 0..300_u32 {
+        let bytes = format!("new {round}");
+        let mut file = wait_for(client.unnamed(&me, "/file", 0o644)).expect("unnamed");
+        wait_for(file.write_at(0, bytes.clone().into_bytes())).expect("write");
+        let mut taking = Box::pin(file.take_name(Replace::Yes));
+        for _ in 0..=round % 60 {
+            if taking.as_mut().poll(&mut context).is_ready() {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        let is_over = taking.as_mut().poll(&mut context).is_ready();
+        drop(taking);
+        dropped += u32::from(!is_over);
+        drop(file);
+        let until = Instant::now() + Duration::from_secs(10);
+        let names = || -> Vec<_> {
+            fs::read_dir(mount.path()).expect("list").map(|entry| entry.expect("an entry").file_name()).collect()
+        };
+        while names() != ["file"] {
+            assert!(Instant::now() < until, "round {round}: {:?}", names());
+            std::thread::yield_now();
+        }
+        replaced += u32::from(fs::read_to_string(mount.path().join("file")).expect("read") == bytes);
+    }
+    assert!(dropped > 50 && replaced > 50, "{dropped} were dropped, {replaced} have replaced it");
+    wait_for(client.close());
+    mount.stop();
+    site.assert_clean("after puts were dropped");
+}
+
+fn wait_for<T>(future: impl Future<Output = T>) -> T {
+    let (mut future, mut context) = (pin!(future), Context::from_waker(Waker::noop()));
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(done) => return done,
+            Poll::Pending => std::thread::yield_now(),
+        }
+    }
+}
+
 /// After fork(2) the child has a session of its own, and the parent keeps what it had.
 #[test]
 fn a_fork_has_a_session_of_its_own() {
@@ -224,12 +275,13 @@ fn a_fork_has_a_session_of_its_own() {
     let mount = site.dev(&[]);
     let (client, me) = (client_of(&site), Caller::root());
     let file = client.open(&me, "/file", &read_write()).expect("open");
-    let end = in_child(|| {
+    // The child has the sockets of its parent, as it has after any fork(2).
+    let child = fork_with_sockets(|| {
         let old = file.write_at(0, &b"child"[..]).expect_err("it is the parent's");
         let made = client.mkdir(&me, "/of-child", 0o755);
         i32::from(!(old.to_string().contains("before fork") && made.is_ok() && client.stat(&me, "/file").is_ok()))
     });
-    assert_eq!(end, End::Exit(0), "the child's exit code");
+    assert_eq!(child.wait(), End::Exit(0), "the child's exit code");
     file.write_at(0, &b"parent"[..]).expect("write");
     assert_eq!(fs::read(mount.path().join("file")).expect("read"), b"parent");
     assert!(client.stat(&me, "/of-child").expect("stat").is_dir());
