@@ -26,7 +26,8 @@ pub(crate) fn request(
     let session = SessionNumber::of(session, header.seq);
     let counts = |ticket: &Ticket, data: DataId, cut: Option<u32>, rights: u8| {
         ticket.is_of(&core.state.config.tickets, session)
-            && (ticket.data, Some(ticket.cut)) == (data, cut.or(Some(ticket.cut)))
+            && ticket.data == data
+            && cut.is_none_or(|cut| cut == ticket.cut)
             && ticket.gives(rights)
             && ticket.counts_at(core.now.wall_ns)
     };

@@ -96,6 +96,7 @@ fn allowed(identity: &Identity, request: &Request) -> Result<(), Refusal> {
         Q::SetAttr { set, .. } if set.valid & set::SIZE != 0 => kills(identity, set.valid & set::KILL_SUIDGID != 0),
         Q::SetAttr { .. } => Ok(()),
         Q::Create { node, .. } | Q::TmpFile { node, .. } => node_is_fine(node),
+        // A shard believes an AGAIN before its operation looks at it: such an open waits for no lease and for no room.
         Q::Open { flags, .. } if flags & (open::AGAIN | open::MADE) != 0 => Err(Refusal::Flag),
         Q::Open { flags, .. } if flags & open::TRUNCATE != 0 => kills(identity, flags & open::KILL_SUIDGID != 0),
         Q::Open { .. } => Ok(()),

@@ -6,6 +6,7 @@ use crate::clock::{CLOCK, Reading};
 use crate::held;
 use bytes::BytesMut;
 use onpath_kernel::Now;
+use onpath_wire::identity::GIDS_MAX;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -164,8 +165,8 @@ pub fn peer_groups(stream: &UnixStream) -> io::Result<Vec<u32>> {
                 return Ok(groups);
             }
             // It has more.
-            Err(error) if error.raw_os_error() == Some(libc::ERANGE) && groups.len() < GROUPS_MAX => {
-                groups.resize(GROUPS_MAX, 0);
+            Err(error) if error.raw_os_error() == Some(libc::ERANGE) && groups.len() < GIDS_MAX => {
+                groups.resize(GIDS_MAX, 0);
             }
             Err(error) => return Err(error),
         }
@@ -174,9 +175,6 @@ pub fn peer_groups(stream: &UnixStream) -> io::Result<Vec<u32>> {
 
 /// Gids that a process usually has at most.
 const GROUPS_ROOM: usize = 64;
-/// Gids that a process can have.
-const GROUPS_MAX: usize = 1 << 16;
-
 /// What holds on to the process at the other end of a stream, so that its id becomes no other process's; an error where the system does not
 /// know (before Linux 6.5), or the process is over.
 pub fn peer_handle(stream: &UnixStream) -> io::Result<OwnedFd> {

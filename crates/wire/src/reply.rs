@@ -224,17 +224,17 @@ wire_enum! {
             /// Some may have been written back over what this session has changed already: it is changed once more.
             again: bool,
         },
+        /// The session may not ask that, whoever its caller is: its host knows who it is. Nothing has happened.
+        48 => Refused {
+            /// What speaks against it.
+            why: Refusal,
+        },
         /// One of the other replies, and what the session shows to the data node of the file.
         49 => Shown {
             /// That.
             ticket: Ticket,
             /// The reply, as bytes, so that none is inside of another.
             reply: Blob,
-        },
-        /// The session may not ask that, whoever its caller is: its host knows who it is. Nothing has happened.
-        48 => Refused {
-            /// What speaks against it.
-            why: Refusal,
         },
     }
 }

@@ -52,9 +52,9 @@ pub(super) fn take(shared: &Arc<Shared>, head: &Head, datagram: &mut [u8], from:
         return shared.malformed();
     };
     // Who has a key of his own is a client, and no host.
-    let owned = if head.sealed() { shared.config.keyring.owned(head.check) } else { None };
+    let is_client = shared.holder(head) != Holder::Anybody;
     match Hello::from_bytes(&bytes) {
-        Ok(hello) if owned.is_some() && (answers || !may_ask(&hello, head)) => drop(hello),
+        Ok(hello) if is_client && (answers || !may_ask(&hello, head)) => shared.malformed(),
         Ok(hello) if answers => answered(shared, head, hello, from, now_us),
         Ok(hello) => asked(shared, head, hello, from, now_us),
         Err(_) => shared.malformed(),

@@ -1,7 +1,7 @@
 //! Requests of sessions of which their hosts know who they are: such a session is believed nothing that it could lie about. Whether it has a
 //! file open, and how, says the table of opens; where a restart has forgotten that, the ticket that the session got when it opened it.
 
-use super::{Req, Stop, opens};
+use super::{Req, Stop, begin};
 use crate::Core;
 use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::errno::Errno;
@@ -9,7 +9,7 @@ use onpath_wire::identity::Refusal;
 use onpath_wire::ids::{DataId, InodeId};
 use onpath_wire::limits::SESSION_LEASE_MS;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Request, open, set};
+use onpath_wire::request::{LockKind, Request, open, set};
 use onpath_wire::ticket::{Ticket, right};
 
 /// Either will do.
@@ -18,7 +18,17 @@ const ANY: u8 = right::READ | right::WRITE;
 /// The request as far as it is believed.
 pub(crate) fn believed(core: &mut Core, req: &Req, mut request: Request) -> Result<Request, Stop> {
     match &mut request {
-        Request::Open { flags, .. } if *flags & (open::AGAIN | open::MADE) != 0 => return Err(refused(Refusal::Flag)),
+        Request::Open { flags, .. } => {
+            let has = |bits| *flags & bits != 0;
+            let maps_unwritten = has(open::MAP) && !has(open::WRITE);
+            if has(open::AGAIN | open::MADE) || maps_unwritten || !has(open::READ | open::WRITE | open::EXEC) {
+                return Err(refused(Refusal::Flag));
+            }
+            // Who executes there reads: what becomes of the bytes nobody sees.
+            if has(open::EXEC) {
+                *flags |= open::READ;
+            }
+        }
         Request::OpenAgain { id, ticket, flags } => {
             let is_its = ticket.data.inode == *id && ticket.is_of(&core.state.tickets, req.number());
             let maps = *flags & open::MAP != 0;
@@ -42,6 +52,11 @@ pub(crate) fn believed(core: &mut Core, req: &Req, mut request: Request) -> Resu
         | Request::WriteBack { id, .. }
         | Request::WrittenBack { id, .. }
         | Request::Map { id } => has(core, req, *id, right::WRITE)?,
+        // As fcntl(2) asks of a descriptor; flock(2) asks nothing.
+        Request::SetLock { id, lock, .. } if !lock.flock && lock.kind != LockKind::Unlock => {
+            let wanted = if lock.kind == LockKind::Write { right::WRITE } else { right::READ };
+            has(core, req, *id, wanted)?;
+        }
         Request::Sync { id } | Request::TestLock { id, .. } | Request::SetLock { id, .. } => has(core, req, *id, ANY)?,
         _ => {}
     }
@@ -83,7 +98,7 @@ pub(crate) fn rights(flags: u32) -> u8 {
 
 /// Registers an open again of which only the ticket knows.
 pub(crate) fn reopened(core: &mut Core, req: &Req, id: InodeId, flags: u32, ticket: &Ticket) -> Result<Reply, Stop> {
-    opens::begin_open(core, req, flags)?;
+    begin(core, req)?;
     let (attr, data) = core.state.inodes.shown(id).ok_or(Errno::ESTALE)?;
     core.state.opens.register(id, req.session, flags & open::MAP != 0, ticket.rights)?;
     let shared = core.state.opens.shared(id, req.session);

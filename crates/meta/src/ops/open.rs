@@ -4,10 +4,11 @@
 //! as truncate to 0.
 //! Locks: the inode, shared, or exclusive with O_TRUNC. Journals: with O_TRUNC the inode.
 
-use super::{Req, Step, bound, named, opens, pages, setattr};
+use super::{Req, Step, Stop, bound, named, opens, pages, setattr};
 use crate::access::{self, Owned};
 use crate::{Core, Cx};
 use onpath_kernel::{Mode, OpId};
+use onpath_wire::attr::AttrWire;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
@@ -36,30 +37,35 @@ pub(crate) async fn again(cx: &Cx, req: &Req, id: InodeId, flags: u32, ticket: &
     cx.with(|core| bound::reopened(core, req, id, flags | open::REGISTER, ticket))
 }
 
+/// Whether the caller may open that so.
+pub(super) fn permitted(core: &mut Core, req: &Req, attr: &AttrWire, flags: u32) -> Result<(), Stop> {
+    match attr.kind {
+        Kind::Symlink => return Err(Errno::ELOOP.into()),
+        Kind::Directory if flags & (open::WRITE | open::TRUNCATE) != 0 => return Err(Errno::EISDIR.into()),
+        Kind::Directory if flags & open::EXEC != 0 => return Err(Errno::EACCES.into()),
+        _ => {}
+    }
+    let mut want = 0;
+    for (flag, bit) in [(open::READ, access::READ), (open::WRITE, access::WRITE), (open::EXEC, access::EXEC)] {
+        want |= if flags & flag != 0 { bit } else { 0 };
+    }
+    if flags & open::TRUNCATE != 0 {
+        want |= access::WRITE;
+    }
+    let acls = core.state.inodes.acls(attr.id);
+    access::check(req, Owned::shown(attr, acls.as_deref()), attr.kind, want)
+}
+
 fn step(core: &mut Core, op: OpId, req: &Req, id: InodeId, flags: u32) -> Step {
     opens::begin_open(core, req, flags)?;
     let (attr, data) = core.state.inodes.shown(id).ok_or(Errno::ESTALE)?;
     if flags & (open::AGAIN | open::MADE) == 0 {
-        match attr.kind {
-            Kind::Symlink => return Err(Errno::ELOOP.into()),
-            Kind::Directory if flags & (open::WRITE | open::TRUNCATE) != 0 => return Err(Errno::EISDIR.into()),
-            Kind::Directory if flags & open::EXEC != 0 => return Err(Errno::EACCES.into()),
-            _ => {}
-        }
-        let mut want = 0;
-        for (flag, bit) in [(open::READ, access::READ), (open::WRITE, access::WRITE), (open::EXEC, access::EXEC)] {
-            want |= if flags & flag != 0 { bit } else { 0 };
-        }
-        if flags & open::TRUNCATE != 0 {
-            want |= access::WRITE;
-        }
-        let acls = core.state.inodes.acls(id);
-        access::check(req, Owned::shown(&attr, acls.as_deref()), attr.kind, want)?;
+        permitted(core, req, &attr, flags)?;
     }
     let rights = bound::rights(flags);
     if flags & open::REGISTER != 0 {
         core.state.opens.register(id, req.session, flags & open::MAP != 0, rights)?;
-    } else {
+    } else if req.bound.is_some() {
         core.state.opens.add_rights(id, req.session, rights);
     }
     if flags & open::REGISTER == 0 && flags & open::MAP != 0 {

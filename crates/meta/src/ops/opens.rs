@@ -230,9 +230,18 @@ pub(crate) fn begin_open(core: &mut Core, req: &Req, flags: u32) -> Result<(), S
     if let Err(Stop::Again(reply)) = &begun
         && flags & open::REGISTER != 0
         && let Reply::Entry { attr, created: true, .. } | Reply::Attr { attr, .. } = &**reply
-        && core.state.replies.asked_again(req.session, req.seq)
         && core.state.inodes.contains(attr.id)
     {
+        // What is remembered may be the answer to another request: a bound session is not believed that it was this one.
+        if req.bound.is_some()
+            && matches!(**reply, Reply::Attr { .. })
+            && let Some((attr, _)) = core.state.inodes.shown(attr.id)
+        {
+            super::open::permitted(core, req, &attr, flags)?;
+        }
+        if !core.state.replies.asked_again(req.session, req.seq) {
+            return begun;
+        }
         core.state.opens.register(attr.id, req.session, flags & open::MAP != 0, bound::rights(flags))?;
     }
     begun

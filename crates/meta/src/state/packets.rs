@@ -112,15 +112,15 @@ pub(crate) fn tell(core: &mut Core, op: OpId, to: ShardId, body: &Peer) {
 /// forgotten by a power loss. One that tells a cut of a file to another host leaves when the record of that cut is durable. An early one
 /// is the exception to R-16: what follows it waits.
 pub(crate) fn reply(core: &mut Core, op: OpId, req: &Req, reply: &Reply) {
-    let raised = core.state.cut_in(reply);
-    let reply = &*shown_to(core, req, reply);
-    if matches!(reply, Reply::Attached { .. }) {
-        return reply_durably(core, req, reply);
+    let shown = &*shown_to(core, req, reply);
+    if matches!(shown, Reply::Attached { .. }) {
+        return reply_durably(core, req, shown);
     }
-    let packet = core.state.reply_resting_on(core.reflects(op), req.seq, reply);
+    let packet = core.state.reply_resting_on(core.reflects(op), req.seq, shown);
     if req.early {
         return core.send_after(req.from, packet, RecordSeq(0), Need::ByDestination);
     }
+    let raised = core.state.cut_in(reply);
     send_with_cut(core, op, req.from, packet, raised);
 }
 

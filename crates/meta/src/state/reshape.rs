@@ -5,7 +5,6 @@
 
 use crate::state::image::class;
 use crate::state::recover::{GLOBAL_RANGE, range_of};
-
 use onpath_store::{Count, Pair, ReservedNumbers, StoreError};
 use onpath_wire::WireError;
 use onpath_wire::codec::{Reader, Wire};

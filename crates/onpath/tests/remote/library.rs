@@ -192,8 +192,8 @@ fn a_dropped_future_leaves_nothing_open() {
     let mut dropped = 0;
     for round in 0..400_u32 {
         let path = format!("/file-{}", round % 7);
-        // Looked at so often before it is dropped.
-        let (mut opening, mut looks) = (Box::pin(is_send(client.open(&me, &path, &options))), round % 6);
+        // Looked at so often before it is dropped; half of them once, which a busy machine answers late, too.
+        let (mut opening, mut looks) = (Box::pin(is_send(client.open(&me, &path, &options))), round % 2 * (round % 6));
         let file = loop {
             match opening.as_mut().poll(&mut context) {
                 Poll::Ready(file) => break Some(file.expect("open")),
@@ -232,13 +232,11 @@ fn a_dropped_put_leaves_no_other_name() {
         let mut file = wait_for(client.unnamed(&me, "/file", 0o644)).expect("unnamed");
         wait_for(file.write_at(0, bytes.clone().into_bytes())).expect("write");
         let mut taking = Box::pin(file.take_name(Replace::Yes));
-        for _ in 0..=round % 60 {
-            if taking.as_mut().poll(&mut context).is_ready() {
-                break;
-            }
-            std::thread::yield_now();
-        }
-        let is_over = taking.as_mut().poll(&mut context).is_ready();
+        // As above.
+        let is_over = (0..=round % 2 * (round % 60)).any(|look| {
+            (0..look.min(1)).for_each(|_| std::thread::yield_now());
+            taking.as_mut().poll(&mut context).is_ready()
+        });
         drop(taking);
         dropped += u32::from(!is_over);
         drop(file);

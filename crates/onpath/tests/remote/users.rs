@@ -164,6 +164,9 @@ fn lies_are_refused() {
         for (request, why) in [
             (flags(open::READ | open::AGAIN | open::REGISTER), Refusal::Flag),
             (flags(open::READ | open::MADE | open::REGISTER), Refusal::Flag),
+            (flags(open::REGISTER), Refusal::Flag),
+            (flags(open::MAP | open::REGISTER), Refusal::Flag),
+            (flags(open::READ | open::MAP | open::REGISTER), Refusal::Flag),
             (change(set::READ | set::ATIME | set::ATIME_NOW), Refusal::Flag),
             (change(set::SIZE), Refusal::Flag),
             (Request::RenewAlone, Refusal::Flag),
@@ -206,6 +209,43 @@ fn lies_are_refused() {
     assert_eq!(fs::read(mount.path().join("closed/file")).expect("root reads"), b"secret");
     mount.stop();
     site.assert_clean("after lies");
+}
+
+/// Who may only read, or only execute, may not do more because he has opened it.
+#[test]
+fn an_open_gives_what_it_was_permitted() {
+    let Some(site) = Site::new("remote::users::an_open_gives_what_it_was_permitted") else { return };
+    let mut mount = site.dev(&["--commit", "sync"]);
+    let make = |name: &str, mode| {
+        let path = mount.path().join(name);
+        fs::write(&path, "root's").expect("write");
+        fs::set_permissions(&path, Permissions::from_mode(mode)).expect("chmod");
+        InodeId(fs::metadata(&path).expect("stat").ino())
+    };
+    let (readable, executable) = (make("readable", 0o644), make("executable", 0o711));
+    let denied = Said::Reply(Reply::Failed { errno: Errno::EACCES });
+    let liar = BOB.run(|| Liar::at(&site.state()));
+    let open = |id, flags| Request::Open { id, flags: flags | open::REGISTER };
+    assert_eq!(liar.ask(open(executable, open::EXEC)), denied, "who executes there reads");
+    assert!(matches!(liar.ask(open(readable, open::READ)), Said::Reply(Reply::Attr { .. })));
+    let lock = |kind, flock| {
+        let lock = FileLock { flock, kind, start: 0, end: 1, owner: 1, pid: 1 };
+        liar.ask(Request::SetLock { id: readable, lock, wait: false, again: false })
+    };
+    assert_eq!(lock(LockKind::Write, false).refusal(), Some(Refusal::Bytes));
+    assert_eq!(lock(LockKind::Read, false), Said::Reply(Reply::Done));
+    assert_eq!(lock(LockKind::Write, true), Said::Reply(Reply::Done), "flock(2) asks nothing");
+    // What a former term remembers is the answer to another question.
+    let read = SetAttr { valid: set::READ | set::ATIME | set::ATIME_NOW, ..SetAttr::default() };
+    assert!(matches!(liar.ask(Request::SetAttr { id: readable, set: read }), Said::Reply(Reply::Attr { .. })));
+    site.kill_server(&mut mount);
+    mount = site.dev(&["--commit", "sync"]);
+    let said = liar.ask_instead(open(readable, open::WRITE));
+    let rights = liar.ticket(readable).map_or(0, |ticket| ticket.rights);
+    assert_eq!((said, rights & right::WRITE), (denied.clone(), 0));
+    drop(liar);
+    mount.stop();
+    site.assert_clean("after opens");
 }
 
 /// What is on the way to an inode is not asked of who knows its number.
