@@ -9,8 +9,7 @@ use std::io::{ErrorKind, Write, stdout};
 /// Arguments of `onpath cat`.
 #[derive(Args, Debug)]
 pub(crate) struct CatArgs {
-    /// Files: onpath://HOST[:PORT][,HOST…]/PATH, or with --at plain paths.
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(help = paths!("Files"), required = true, value_name = "PATH")]
     paths: Vec<OsString>,
     #[command(flatten)]
     at: AtArgs,

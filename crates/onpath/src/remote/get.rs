@@ -27,9 +27,7 @@ use std::path::{Path, PathBuf};
 /// Arguments of `onpath get`.
 #[derive(Args, Debug)]
 pub(crate) struct GetArgs {
-    /// Files: onpath://HOST[:PORT][,HOST…]/PATH, or with --at plain paths; the last one is the file or directory of this machine that they
-    /// become, or `-` for standard output.
-    #[arg(required = true, num_args = 2.., value_name = "PATH")]
+    #[arg(help = paths!("Files", "; the last one is the file or directory of this machine that they become, or `-` for standard output"), required = true, num_args = 2.., value_name = "PATH")]
     paths: Vec<OsString>,
     #[command(flatten)]
     how: CopyHow,

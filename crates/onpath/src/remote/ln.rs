@@ -14,8 +14,7 @@ use std::path::Path;
 /// Arguments of `onpath ln`.
 #[derive(Args, Debug)]
 pub(crate) struct LnArgs {
-    /// Files, and the further name or the directory of further names: onpath://HOST[:PORT][,HOST…]/PATH, or with --at plain paths.
-    #[arg(required = true, num_args = 2.., value_name = "PATH")]
+    #[arg(help = paths!("Files, and the further name or the directory of further names"), required = true, num_args = 2.., value_name = "PATH")]
     paths: Vec<OsString>,
     /// Make symbolic links: a TARGET is the text that they have.
     #[arg(short, long)]

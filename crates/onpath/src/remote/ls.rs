@@ -20,8 +20,7 @@ const EXIT_PATH: u8 = 2;
 #[derive(Args, Debug)]
 #[command(disable_help_flag = true)]
 pub(crate) struct LsArgs {
-    /// What to list: onpath://HOST[:PORT][,HOST…]/PATH, or with --at plain paths.
-    #[arg(default_value = "/", value_name = "PATH")]
+    #[arg(help = paths!("What to list"), default_value = "/", value_name = "PATH")]
     paths: Vec<OsString>,
     /// Modes, links, owners, sizes and times, too.
     #[arg(short)]

@@ -11,8 +11,7 @@ use std::ffi::OsString;
 /// Arguments of `onpath mkdir`.
 #[derive(Args, Debug)]
 pub(crate) struct MkdirArgs {
-    /// Directories to make: onpath://HOST[:PORT][,HOST…]/PATH, or with --at plain paths.
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(help = paths!("Directories to make"), required = true, value_name = "PATH")]
     paths: Vec<OsString>,
     /// Make missing directories above, too; it is no failure if a PATH is a directory already.
     #[arg(short, long)]

@@ -1,5 +1,12 @@
 //! Commands on paths of a file system that need no mount and no root: each is a session of its own.
 
+/// The help of an argument that is paths of such file systems.
+macro_rules! paths {
+    ($what:literal $(, $more:literal)?) => {
+        concat!($what, ": onpath://HOST[:PORT][,HOST…]/PATH, or with --at plain paths" $(, $more)?)
+    };
+}
+
 pub(crate) mod cat;
 pub(crate) mod complete;
 pub(crate) mod get;

@@ -10,8 +10,7 @@ use std::ffi::OsString;
 /// Arguments of `onpath mv`.
 #[derive(Args, Debug)]
 pub(crate) struct MvArgs {
-    /// What to rename, and its new name or the directory that it goes into: onpath://HOST[:PORT][,HOST…]/PATH, or with --at plain paths.
-    #[arg(required = true, num_args = 2.., value_name = "PATH")]
+    #[arg(help = paths!("What to rename, and its new name or the directory that it goes into"), required = true, num_args = 2.., value_name = "PATH")]
     paths: Vec<OsString>,
     /// Leave what is there already, and what would take its place.
     #[arg(short, long, conflicts_with = "exchange")]

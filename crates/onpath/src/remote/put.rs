@@ -26,9 +26,7 @@ use std::path::Path;
 /// Arguments of `onpath put`.
 #[derive(Args, Debug)]
 pub(crate) struct PutArgs {
-    /// Files of this machine, or `-` for standard input; the last one is the file or directory that they become:
-    /// onpath://HOST[:PORT][,HOST…]/PATH, or with --at a plain path.
-    #[arg(required = true, num_args = 2.., value_name = "PATH")]
+    #[arg(help = paths!("Files of this machine, or `-` for standard input; the last one is the file or directory that they become"), required = true, num_args = 2.., value_name = "PATH")]
     paths: Vec<OsString>,
     #[command(flatten)]
     how: CopyHow,

@@ -11,8 +11,7 @@ use std::ffi::OsString;
 /// Arguments of `onpath rm`.
 #[derive(Args, Debug)]
 pub(crate) struct RmArgs {
-    /// What to remove: onpath://HOST[:PORT][,HOST…]/PATH, or with --at plain paths.
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(help = paths!("What to remove"), required = true, value_name = "PATH")]
     paths: Vec<OsString>,
     /// It is no failure if a PATH does not exist.
     #[arg(short, long)]

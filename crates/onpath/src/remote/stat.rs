@@ -12,8 +12,7 @@ use std::fmt::Write as _;
 /// Arguments of `onpath stat`.
 #[derive(Args, Debug)]
 pub(crate) struct StatArgs {
-    /// Paths: onpath://HOST[:PORT][,HOST…]/PATH, or with --at plain ones.
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(help = paths!("Paths"), required = true, value_name = "PATH")]
     paths: Vec<OsString>,
     /// Tell of what a symbolic link leads to, not of the link.
     #[arg(short = 'L', long)]

@@ -11,8 +11,7 @@ use std::ffi::OsString;
 #[derive(Args, Debug)]
 #[command(disable_help_flag = true)]
 pub(crate) struct TouchArgs {
-    /// Files that get the present time, and are made if there are none: onpath://HOST[:PORT][,HOST…]/PATH, or with --at plain paths.
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(help = paths!("Files that get the present time, and are made if there are none"), required = true, value_name = "PATH")]
     paths: Vec<OsString>,
     /// Make no files.
     #[arg(short = 'c', long)]

@@ -11,8 +11,7 @@ use std::ffi::OsString;
 /// Arguments of `onpath tree`.
 #[derive(Args, Debug)]
 pub(crate) struct TreeArgs {
-    /// Directories: onpath://HOST[:PORT][,HOST…]/PATH, or with --at plain paths.
-    #[arg(default_value = "/", value_name = "PATH")]
+    #[arg(help = paths!("Directories"), default_value = "/", value_name = "PATH")]
     paths: Vec<OsString>,
     /// So many levels below a PATH.
     #[arg(short = 'L', long, value_name = "LEVELS", value_parser = clap::value_parser!(u32).range(1..))]
