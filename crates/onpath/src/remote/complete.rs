@@ -1,7 +1,7 @@
 //! `onpath complete-path WORD`: what completions of shells ask for names of file systems that are not mounted.
 
 use super::name::joined;
-use super::{AtArgs, Work};
+use super::{AtArgs, Work, glob};
 use crate::cli::say;
 use clap::Args;
 use onpath_client::FileType;
@@ -39,7 +39,9 @@ pub(crate) fn run(args: CompleteArgs) -> anyhow::Result<()> {
 
 fn names(work: &mut Work, word: &OsString) -> anyhow::Result<Vec<Vec<u8>>> {
     let target = work.target(word)?;
-    let path: &[u8] = if word.is_empty() { b"" } else { &target.path };
+    let literal = work.args.access.literal;
+    let path = if literal { target.path.clone() } else { glob::plain(&target.path) };
+    let path: &[u8] = if word.is_empty() { b"" } else { &path };
     let cut = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     let (dir, begin) = path.split_at(cut);
     let mut names = Vec::new();
@@ -53,7 +55,10 @@ fn names(work: &mut Work, word: &OsString) -> anyhow::Result<Vec<Vec<u8>>> {
         });
         names.extend(fitting.map(|entry| {
             let slash: &[u8] = if entry.file_type == FileType::Directory { b"/" } else { b"" };
-            [&target.with_path(joined(dir, &entry.name)).name(), slash].concat()
+            let path = joined(dir, &entry.name);
+            // Once it is taken over it means this name alone.
+            let word = if literal { path } else { glob::escaped(&path) };
+            [&target.with_path(word).name(), slash].concat()
         }));
         if names.len() >= NAMES_MAX {
             break;

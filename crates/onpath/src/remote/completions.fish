@@ -3,6 +3,8 @@ function __onpath_paths
     set -l words (commandline -opc)
     set -l word (commandline -ct)
     set -l at
+    set -l literal
+    contains -- --literal $words; and set literal --literal
     contains -- $words[2] ls stat tree cat get put mkdir touch mv ln rm; and set at $ONPATH_AT
     for i in (seq 3 (count $words))
         switch $words[$i]
@@ -13,9 +15,9 @@ function __onpath_paths
         end
     end
     if test -n "$at"
-        onpath complete-path --at $at -- $word 2>/dev/null
+        onpath complete-path --at $at $literal -- $word 2>/dev/null
     else if string match -q 'onpath://*/*' -- $word
-        onpath complete-path -- $word 2>/dev/null
+        onpath complete-path $literal -- $word 2>/dev/null
     end
 end
 complete -c onpath -n '__fish_seen_subcommand_from ls stat tree cat get put mkdir touch mv ln rm find du rmr chmod chown' -a '(__onpath_paths)'

@@ -2,32 +2,50 @@
 
 use super::name::{Target, joined};
 use crate::tree::fits;
-use onpath_client::{Caller, FileType};
+use anyhow::ensure;
+use onpath_client::{Caller, Error, FileType};
+use rustix::io::Errno;
 
 /// Paths that one pattern may stand for.
 const PATHS_MAX: usize = 1 << 20;
 
-/// A directory to look through: the names in it, and whether something may be below them.
-type List<'a> = &'a dyn Fn(&[u8]) -> Vec<(Vec<u8>, bool)>;
+/// What takes the names of a directory, and whether something may be below them.
+type Sink<'a> = &'a mut dyn FnMut(Vec<u8>, bool) -> anyhow::Result<()>;
+/// Tells the names of a directory.
+type List<'a> = &'a dyn Fn(&[u8], Sink<'_>) -> anyhow::Result<()>;
 
-/// The paths that fit, in byte order; none if it is no pattern, or nothing fits.
-pub(super) fn expand(target: &Target, me: &Caller) -> Option<Vec<Vec<u8>>> {
-    let list = |dir: &[u8]| {
-        let mut names = Vec::new();
-        // What cannot be read has nothing that fits, as in a shell.
-        let Ok(mut listing) = target.client.list(me, dir, false) else { return names };
-        while let Ok(Some(page)) = listing.next() {
-            let may_lead_on = |kind| matches!(kind, FileType::Directory | FileType::Symlink);
-            names.extend(page.into_iter().map(|entry| (entry.name, may_lead_on(entry.file_type))));
+/// The paths that fit, in byte order. What is no pattern, or fits nothing, stands for itself.
+///
+/// # Errors
+/// The names could not be read, or more fit than one command takes.
+pub(super) fn expand(target: &Target, me: &Caller) -> anyhow::Result<Vec<Vec<u8>>> {
+    let list = |dir: &[u8], sink: Sink<'_>| {
+        let pages = target.client.list(me, dir, false).map(Some).or_else(unreadable)?;
+        let Some(mut listing) = pages else { return Ok(()) };
+        while let Some(page) = listing.next().or_else(unreadable)? {
+            for entry in page {
+                sink(entry.name, matches!(entry.file_type, FileType::Directory | FileType::Symlink))?;
+            }
         }
-        names
+        Ok(())
     };
-    fitting(&target.path, &list, &|path| target.client.lstat(me, path).is_ok())
+    fitting(&target.path, &list, &|path| target.client.lstat(me, path).is_ok(), PATHS_MAX)
 }
 
-fn fitting(pattern: &[u8], list: List<'_>, is_there: &dyn Fn(&[u8]) -> bool) -> Option<Vec<Vec<u8>>> {
+/// A directory that this user cannot read, or that is none, has nothing that fits, as in a shell. Whatever else goes wrong would hide names.
+fn unreadable<T>(error: Error) -> Result<Option<T>, Error> {
+    let nothing = [Errno::ACCESS, Errno::PERM, Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::NAMETOOLONG];
+    if nothing.iter().any(|errno| super::is(&error, *errno)) { Ok(None) } else { Err(error) }
+}
+
+fn fitting(
+    pattern: &[u8],
+    list: List<'_>,
+    is_there: &dyn Fn(&[u8]) -> bool,
+    most: usize,
+) -> anyhow::Result<Vec<Vec<u8>>> {
     if !is_pattern(pattern) {
-        return None;
+        return Ok(vec![plain(pattern)]);
     }
     let start: &[u8] = if pattern.starts_with(b"/") { b"/" } else { b"" };
     let names: Vec<&[u8]> = pattern.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
@@ -35,36 +53,82 @@ fn fitting(pattern: &[u8], list: List<'_>, is_there: &dyn Fn(&[u8]) -> bool) -> 
     for (at, name) in names.iter().enumerate() {
         let is_last = at + 1 == names.len();
         is_known = is_pattern(name);
-        paths = match is_known {
-            true => paths.iter().flat_map(|dir| matching(dir, name, is_last, list)).take(PATHS_MAX).collect(),
-            false => paths.iter().map(|dir| joined(dir, &unescaped(name))).collect(),
-        };
+        if !is_known {
+            paths.iter_mut().for_each(|dir| *dir = joined(dir, &unescaped(name)));
+            continue;
+        }
+        let mut below = Vec::new();
+        for dir in &paths {
+            matching(dir, name, is_last, list, most, &mut below)?;
+        }
+        paths = below;
     }
     if pattern.ends_with(b"/") {
         (paths, is_known) = (paths.iter().map(|path| joined(path, b"")).map(with_slash).collect(), false);
     }
     paths.retain(|path| is_known || is_there(path));
-    (!paths.is_empty()).then_some(paths)
+    if paths.is_empty() {
+        paths.push(plain(pattern));
+    }
+    Ok(paths)
 }
 
 fn with_slash(path: Vec<u8>) -> Vec<u8> {
     if path.ends_with(b"/") { path } else { [&path[..], b"/"].concat() }
 }
 
-fn is_pattern(text: &[u8]) -> bool {
-    text.iter().any(|byte| matches!(byte, b'*' | b'?' | b'['))
+fn is_special(byte: u8) -> bool {
+    matches!(byte, b'*' | b'?' | b'[')
 }
 
-/// Names in a directory that fit, as paths. Hidden ones only if the pattern says their dot.
-fn matching(dir: &[u8], pattern: &[u8], is_last: bool, list: List<'_>) -> Vec<Vec<u8>> {
+/// Whether it has a `*`, `?` or `[` that no backslash takes its meaning.
+fn is_pattern(text: &[u8]) -> bool {
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' => _ = bytes.next(),
+            byte if is_special(*byte) => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Adds the names in a directory that fit, as paths. Hidden ones only if the pattern says their dot.
+fn matching(
+    dir: &[u8],
+    pattern: &[u8],
+    is_last: bool,
+    list: List<'_>,
+    most: usize,
+    paths: &mut Vec<Vec<u8>>,
+) -> anyhow::Result<()> {
     let shows_hidden = pattern.starts_with(b".") || pattern.starts_with(b"\\.");
     let root: &[u8] = if dir.is_empty() { b"/" } else { dir };
-    let names = list(root).into_iter().filter(|(name, leads_on)| {
-        (is_last || *leads_on) && (shows_hidden || !name.starts_with(b".")) && fits(pattern, name)
-    });
-    let mut paths: Vec<Vec<u8>> = names.map(|(name, _)| joined(dir, &name)).collect();
-    paths.sort_unstable();
-    paths
+    let begin = paths.len();
+    list(root, &mut |name, leads_on| {
+        if (is_last || leads_on) && (shows_hidden || !name.starts_with(b".")) && fits(pattern, &name) {
+            ensure!(paths.len() < most, "more than {most} paths fit: name fewer of them at a time");
+            paths.push(joined(dir, &name));
+        }
+        Ok(())
+    })?;
+    paths[begin..].sort_unstable();
+    Ok(())
+}
+
+/// What a word stands for that is no pattern: backslashes mean something beside `*`, `?` and `[` only.
+pub(super) fn plain(word: &[u8]) -> Vec<u8> {
+    if word.iter().any(|byte| is_special(*byte)) { unescaped(word) } else { word.to_vec() }
+}
+
+/// The word that stands for this path and no other one.
+pub(super) fn escaped(path: &[u8]) -> Vec<u8> {
+    if !path.iter().any(|byte| is_special(*byte)) {
+        return path.to_vec();
+    }
+    let escape = |byte: &u8| if is_special(*byte) || *byte == b'\\' { vec![b'\\', *byte] } else { vec![*byte] };
+    path.iter().flat_map(escape).collect()
 }
 
 /// A name without the backslashes that keep what follows from being a pattern.
@@ -81,25 +145,25 @@ mod tests {
     use super::*;
 
     /// A tree of two directories.
-    fn expanded(pattern: &str) -> Option<Vec<String>> {
+    fn expanded(pattern: &str, most: usize) -> anyhow::Result<Vec<String>> {
         let tree: &[&[u8]] =
             &[b"/a", b"/b*", b"/dir", b"/dir/.hidden", b"/dir/x1", b"/dir/x2", b"/dir/y\xff", b"/other", b"/other/x1"];
-        let list = |dir: &[u8]| {
+        let list = |dir: &[u8], sink: Sink<'_>| {
             let dir = joined(b"/", dir.strip_prefix(b"/").unwrap_or(dir));
-            let below = tree.iter().filter_map(|path| {
+            let mut below = tree.iter().filter_map(|path| {
                 let rest = path.strip_prefix(&dir[..])?;
                 let name = rest.strip_prefix(b"/").unwrap_or(rest);
                 (!name.is_empty() && !name.contains(&b'/')).then(|| (name.to_vec(), name.len() > 2))
             });
-            below.collect()
+            below.try_for_each(|(name, leads_on)| sink(name, leads_on))
         };
         let is_there = |path: &[u8]| {
             let plain = path.strip_suffix(b"/").unwrap_or(path);
             let rooted = joined(b"/", plain.strip_prefix(b"/").unwrap_or(plain));
             tree.contains(&&rooted[..]) && (plain == path || rooted.len() > 3)
         };
-        let paths = fitting(pattern.as_bytes(), &list, &is_there)?;
-        Some(paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect())
+        let paths = fitting(pattern.as_bytes(), &list, &is_there, most)?;
+        Ok(paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect())
     }
 
     #[test]
@@ -113,11 +177,34 @@ mod tests {
             ("/*/", &["/dir/", "/other/"]),
             ("b\\*", &["b*"]),
             ("di\\r/*1", &["dir/x1"]),
+            // Nothing fits, or there is nothing that could: a word stands for itself.
+            ("plain", &["plain"]),
+            ("dir\\x", &["dir\\x"]),
+            ("/dir/z*", &["/dir/z*"]),
+            ("a/*", &["a/*"]),
+            ("*/none", &["*/none"]),
+            ("new\\*\\\\", &["new*\\"]),
+            ("new\\**", &["new**"]),
         ] {
-            assert_eq!(expanded(pattern).unwrap_or_default(), paths, "{pattern}");
+            assert_eq!(expanded(pattern, 9).unwrap(), paths, "{pattern}");
         }
-        for nothing in ["plain", "/dir/z*", "a/*", "*/none", "dir\\x"] {
-            assert_eq!(expanded(nothing), None, "{nothing}");
+    }
+
+    #[test]
+    fn more_than_a_command_takes_is_an_error() {
+        assert_eq!(expanded("*/x*", 3).unwrap().len(), 3);
+        let error = expanded("*/x*", 2).unwrap_err().to_string();
+        assert!(error.contains("more than 2 paths fit"), "{error}");
+        let list = |_: &[u8], _: Sink<'_>| anyhow::bail!("the session is over");
+        assert!(fitting(b"*", &list, &|_| true, 9).is_err(), "names that cannot be read are not left out");
+    }
+
+    #[test]
+    fn an_escaped_path_stands_for_itself() {
+        for path in ["plain", "back\\slash", "star*", "a[b]?\\*", "\\", "*\\"] {
+            let word = escaped(path.as_bytes());
+            assert!(!is_pattern(&word), "{path}");
+            assert_eq!(String::from_utf8_lossy(&plain(&word)), path);
         }
     }
 }

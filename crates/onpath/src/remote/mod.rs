@@ -153,15 +153,17 @@ impl Work {
     /// What words of the command line stand for, in their order; a pattern that fits nothing stands for itself.
     ///
     /// # Errors
-    /// A word that names no file system, or one that cannot be had.
+    /// A word that names no file system, or one that cannot be had, or a pattern that fits more than a command takes.
     pub(crate) fn targets(&mut self, words: &[OsString]) -> anyhow::Result<Vec<Target>> {
         let mut all = Vec::new();
         for word in words {
             let target = self.target(word)?;
-            match glob::expand(&target, &self.me).filter(|_| !self.args.access.literal) {
-                Some(paths) => all.extend(paths.into_iter().map(|path| target.with_path(path))),
-                None => all.push(target),
+            if self.args.access.literal {
+                all.push(target);
+                continue;
             }
+            let paths = glob::expand(&target, &self.me).with_context(|| format!("cannot expand {}", target.shown()))?;
+            all.extend(paths.into_iter().map(|path| target.with_path(path)));
         }
         Ok(all)
     }

@@ -3,6 +3,7 @@
 use super::shell::Shell;
 use crate::common::server::{Site, binary};
 use std::fs;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -29,14 +30,34 @@ fn paths_that_begin_so_are_printed() {
     ] {
         assert_eq!(shell.text("complete-path", &[word]), wanted, "{word}");
     }
-    // Nothing is said of what cannot be had, and soon.
-    let begin = Instant::now();
-    for args in [&["complete-path", "onpath://192.0.2.1/a"][..], &["complete-path", "plain"]] {
-        let output = Command::new(binary()).args(args).output().expect("onpath runs");
-        assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+    // What is taken over means this name alone.
+    for name in ["star*", "stars", "st[a]r"] {
+        fs::write(mount.path().join(name), "").expect("a file");
     }
-    assert!(begin.elapsed() < Duration::from_secs(20));
+    assert_eq!(shell.text("complete-path", &["st"]), "st\\[a]r\nstar\\*\nstars\n");
+    assert_eq!(shell.text("complete-path", &["star\\*"]), "star\\*\n");
+    assert_eq!(shell.text("complete-path", &["--literal", "star"]), "star*\nstars\n");
+    shell.ok("rm", &[shell.text("complete-path", &["star\\*"]).trim_end()]);
+    assert!(mount.path().join("stars").exists() && !mount.path().join("star*").exists());
     mount.stop();
+}
+
+/// Somebody waits for it: nothing is said of what cannot be had, long before the command itself would give up.
+#[test]
+fn nobody_waits_long() {
+    const PATIENCE: Duration = Duration::from_secs(120);
+    // It takes what is sent to it, and says nothing.
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let url = format!("onpath://{}/a", silent.local_addr().expect("an address"));
+    let patience = PATIENCE.as_secs().to_string();
+    let begin = Instant::now();
+    for args in [&["complete-path", "--timeout", &patience, &url][..], &["complete-path", "plain"]] {
+        let output = Command::new(binary()).args(args).env_remove("ONPATH_AT").output().expect("onpath runs");
+        assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
+    }
+    assert!(begin.elapsed() < PATIENCE / 2, "{:?}", begin.elapsed());
+    silent.set_nonblocking(true).expect("of our socket");
+    assert!(silent.recv(&mut [0; 2_048]).is_ok(), "it was asked");
 }
 
 /// bash itself completes with them.
@@ -46,6 +67,7 @@ fn bash_completes_paths() {
     let mount = site.dev(&[]);
     fs::create_dir(mount.path().join("alpha")).expect("mkdir");
     fs::write(mount.path().join("alpha/two words"), "").expect("a file");
+    fs::write(mount.path().join("alpha/star*"), "").expect("a file");
     let script = Command::new(binary()).args(["completions", "bash"]).output().expect("onpath runs").stdout;
     let script = String::from_utf8(script).expect("text");
     let state = site.state().display().to_string();
@@ -62,6 +84,8 @@ fn bash_completes_paths() {
         typed("onpath cat al", "onpath cat al"),
         typed("onpath rmr al", "onpath rmr al"),
         typed("onpath ls --js", "onpath ls --js"),
+        typed("onpath rm alpha/s", "onpath rm alpha/s"),
+        typed("onpath rm --literal alpha/s", "onpath rm --literal alpha/s"),
     ];
     let dir = Path::new(binary()).parent().expect("a directory").display().to_string();
     let path = format!("{dir}:{}", std::env::var("PATH").unwrap_or_default());
@@ -74,5 +98,7 @@ fn bash_completes_paths() {
     let wanted = ["/alpha/|", r"alpha/two\ words|", "alpha/|", "alpha/|"];
     assert_eq!(lines[..4], wanted, "{errors}");
     assert!(!lines[4].contains("alpha/") && lines[5] == "--json|", "{lines:?}\n{errors}");
+    // A backslash for the shell, and one for the command.
+    assert_eq!(lines[6..], [r"alpha/star\\\*|", r"alpha/star\*|"], "{errors}");
     mount.stop();
 }

@@ -20,7 +20,10 @@ fn patterns_are_those_of_a_shell() {
         fs::write(path, name.as_bytes()).expect("a file");
     }
     let shell = Shell::at(&site);
-    let patterns = ["a*", "*", "?1", "[ab]1", "[!a]1", ".h*", "*/a1", "*/", "line*", "star\\*", "none*", "d*r/?1"];
+    let patterns = [
+        "a*", "*", "?1", "[ab]1", "[!a]1", ".h*", "*/a1", "*/", "line*", "star\\*", "none*", "d*r/?1", "\\[x]",
+        "d\\i*/a1",
+    ];
     for pattern in patterns {
         let script = format!("printf '%s\\0' {pattern}");
         let printed = Command::new("bash").args(["-c", &script]).current_dir(mount.path()).env("LC_ALL", "C").output();
@@ -38,6 +41,18 @@ fn patterns_are_those_of_a_shell() {
     assert_eq!(shell.ok("cat", &["--literal", "star*", "[x]"]), b"star*[x]");
     shell.ok("rm", &["--literal", "star*"]);
     assert!(mount.path().join("a1").exists() && !mount.path().join("star*").exists());
+    // A backslash says the same of one byte, also of names that are yet to be made, and is itself beside no pattern.
+    for (word, name) in [("new\\*", "new*"), ("a\\?\\\\", "a?\\"), ("back\\slash", "back\\slash"), ("two\\**", "two**")]
+    {
+        shell.ok("touch", &[word]);
+        assert!(mount.path().join(name).exists(), "{word}");
+        shell.ok("mv", &["a1", word]);
+        shell.ok("mv", &["--literal", name, "a1"]);
+    }
+    shell.ok("mkdir", &["--literal", "m*", "m1"]);
+    shell.ok("ln", &["--literal", "a1", "m*"]);
+    shell.ok("rmr", &["--literal", "m*"]);
+    assert!(mount.path().join("m1").exists() && !mount.path().join("m*").exists());
     // What is no text.
     let odd = OsString::from(OsStr::from_bytes(b"\xff*"));
     assert_eq!(shell.ok("cat", &[odd]), b"\xff\xfe");
