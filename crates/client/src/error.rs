@@ -55,8 +55,16 @@ impl Error {
         Error { kind: Box::new(kind), at: None, path: None }
     }
 
+    /// Of that path of that file system, unless it is known to be about another path of the call.
     pub(crate) fn at(self, source: &str, path: &[u8]) -> Error {
-        Error { at: Some(source.to_owned()), path: Some(String::from_utf8_lossy(path).into_owned()), ..self }
+        let named = self.about(path);
+        Error { at: Some(source.to_owned()), ..named }
+    }
+
+    /// Of a call with two paths: this is the one that it is about.
+    pub(crate) fn about(self, path: &[u8]) -> Error {
+        let path = self.path.unwrap_or_else(|| String::from_utf8_lossy(path).into_owned());
+        Error { path: Some(path), ..self }
     }
 
     /// What kind of failure it is.

@@ -172,9 +172,16 @@ pub(crate) async fn symlink(asks: &Asks<'_>, path: &[u8], target: &[u8]) -> Resu
 
 pub(crate) async fn link(asks: &Asks<'_>, path: &[u8], new: &[u8]) -> Result<Metadata, Error> {
     let attr = walk::resolve(asks, path, Link::Itself).await?;
-    let (parent, name) = free_place(asks, new, false).await?;
-    named(asks, attr.id, parent, name).await?;
+    let (parent, name) = free_place(asks, new, false).await.map_err(|error| error.about(new))?;
+    named(asks, attr.id, parent, name)
+        .await
+        .map_err(|error| if is_in_the_way(&error) { error.about(new) } else { error })?;
     of_inode(asks, attr.id).await
+}
+
+/// Whether what has a name already is the reason.
+fn is_in_the_way(error: &Error) -> bool {
+    [Errno::EEXIST, Errno::ENOTEMPTY, Errno::EISDIR].iter().any(|errno| error.is(*errno))
 }
 
 /// Gives an inode a further name.
@@ -209,14 +216,14 @@ pub(crate) async fn rename(asks: &Asks<'_>, from: &[u8], to: &[u8], replace: Rep
         Ok(new) => new,
         Err(error) => {
             walk::search(asks, old.dir).await?;
-            return Err(error);
+            return Err(error.about(to));
         }
     };
     let flags = replace.bits();
     let (Last::Name(name), Last::Name(new_name)) = (&old.last, &new.last) else {
         // Whether the directories may be searched is looked at first.
         walk::search(asks, old.dir).await?;
-        walk::search(asks, new.dir).await?;
+        walk::search(asks, new.dir).await.map_err(|error| error.about(to))?;
         let exists = replace == Replace::No && matches!(old.last, Last::Name(_));
         return Err(if exists { Errno::EEXIST } else { Errno::EBUSY }.into());
     };
@@ -224,12 +231,12 @@ pub(crate) async fn rename(asks: &Asks<'_>, from: &[u8], to: &[u8], replace: Rep
     // Only directories may have a slash behind their name.
     if old.slash || new.slash {
         walk::search(asks, old.dir).await?;
-        walk::search(asks, new.dir).await?;
+        walk::search(asks, new.dir).await.map_err(|error| error.about(to))?;
         let source = walk::lookup(asks, old.dir, &name).await?;
         let target = match (replace, walk::lookup(asks, new.dir, &new_name).await) {
-            (Replace::No, Ok(_)) => return Err(Errno::EEXIST.into()),
-            (Replace::Exchange, target) => Some(target?),
-            (_, Err(error)) if !error.is(Errno::ENOENT) => return Err(error),
+            (Replace::No, Ok(_)) => return Err(Error::from(Errno::EEXIST).about(to)),
+            (Replace::Exchange, target) => Some(target.map_err(|error| error.about(to))?),
+            (_, Err(error)) if !error.is(Errno::ENOENT) => return Err(error.about(to)),
             _ => None,
         };
         let not_dir = |attr: &AttrWire| attr.kind != Kind::Directory;
@@ -241,8 +248,12 @@ pub(crate) async fn rename(asks: &Asks<'_>, from: &[u8], to: &[u8], replace: Rep
             return Err(Errno::ENOTDIR.into());
         }
     }
-    let op = FsOp::Rename { from_parent: old.dir, from: name, parent: new.dir, name: new_name, flags };
-    asks.ask(op).await.map(drop)
+    let op = FsOp::Rename { from_parent: old.dir, from: name.clone(), parent: new.dir, name: new_name, flags };
+    let Err(error) = asks.ask(op).await else { return Ok(()) };
+    // Of an exchange either may be what is missing.
+    let is_missing = replace == Replace::Exchange && error.is(Errno::ENOENT);
+    let is_about_new = is_in_the_way(&error) || is_missing && walk::lookup(asks, old.dir, &name).await.is_ok();
+    Err(if is_about_new { error.about(to) } else { error })
 }
 
 impl Replace {
