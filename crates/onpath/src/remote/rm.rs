@@ -13,7 +13,7 @@ use std::ffi::OsString;
 pub(crate) struct RmArgs {
     #[arg(help = paths!("What to remove"), required = true, value_name = "PATH")]
     paths: Vec<OsString>,
-    /// It is no failure if a PATH does not exist.
+    /// It is no failure if there is nothing at a PATH.
     #[arg(short, long)]
     force: bool,
     /// Remove empty directories, too.
@@ -39,7 +39,11 @@ pub(crate) fn run(args: RmArgs) -> anyhow::Result<()> {
 
 fn remove(work: &Work, args: &RmArgs, target: &Target) -> Result<(), Error> {
     match target.client.unlink(&work.me, &target.path) {
-        Err(error) if args.force && is(&error, Errno::NOENT) => Ok(()),
+        Err(error)
+            if args.force && is_missing(&error) && target.lstat(&work.me).is_err_and(|error| is_missing(&error)) =>
+        {
+            Ok(())
+        }
         Err(error) if args.recursive && is(&error, Errno::ISDIR) => {
             remove_tree(work, args, target);
             Ok(())
@@ -49,10 +53,15 @@ fn remove(work: &Work, args: &RmArgs, target: &Target) -> Result<(), Error> {
     }
 }
 
+/// What of a path says that nothing is there: a name, or a directory above it.
+fn is_missing(error: &Error) -> bool {
+    is(error, Errno::NOENT) || is(error, Errno::NOTDIR)
+}
+
 fn remove_tree(work: &Work, args: &RmArgs, target: &Target) {
     let (tree, root) = (WalkedTree::of(target, &work.me, false, 0), target.local_name());
     match tree.refuse(&root) {
-        Ok(()) => rmr::remove(&tree, &[root], args.many.jobs(), args.many.quiet, &work.report),
+        Ok(()) => rmr::remove(&tree, &[rmr::itself(&root).to_owned()], args.many.jobs(), args.many.quiet, &work.report),
         Err(error) => work.report.note(&error.to_string()),
     }
 }

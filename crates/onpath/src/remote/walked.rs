@@ -1,10 +1,11 @@
 //! A file system that is not mounted, as a tree that is walked.
 
 use super::name::{Target, joined};
+use crate::tree::rmr::refuse_through;
 use crate::walk::{Attributes, Tree};
 use anyhow::ensure;
 use onpath_client::blocking::{Client, Listing};
-use onpath_client::{Caller, Entry, Error, FileType, Link, Metadata};
+use onpath_client::{Caller, Entry, Error, ErrorKind, FileType, Link, Metadata};
 use onpath_wire::shown::Shown;
 use rustix::fs::FileType as Kind;
 use rustix::io::Errno;
@@ -59,7 +60,10 @@ pub(crate) struct Names {
 
 /// What a walk goes by; a session that is over is a connection that is.
 pub(super) fn errno(error: Error) -> Errno {
-    error.raw_os_error().map_or(Errno::NOTCONN, Errno::from_raw_os_error)
+    match error.kind() {
+        ErrorKind::Local(error) => Errno::from_io_error(error).unwrap_or(Errno::IO),
+        _ => error.raw_os_error().map_or(Errno::NOTCONN, Errno::from_raw_os_error),
+    }
 }
 
 fn kind(of: FileType) -> Kind {
@@ -124,10 +128,10 @@ impl WalkedTree {
     /// Whether a root is there, or nobody knows.
     pub(crate) fn is_there(&self, root: &Path) -> bool {
         let is = self.client.lstat(&self.me, self.path(root.as_os_str().as_bytes()));
-        is.map_err(errno) != Err(Errno::NOENT)
+        !matches!(is.map_err(errno), Err(Errno::NOENT | Errno::NOTDIR))
     }
 
-    /// Nobody means to remove a file system, or the directory in which something is.
+    /// Nobody means to remove a file system, the directory in which something is, or what a symbolic link leads to.
     ///
     /// # Errors
     /// The path names one of these.
@@ -136,7 +140,8 @@ impl WalkedTree {
         let last = path.rsplit(|byte| *byte == b'/').find(|name| !name.is_empty()).unwrap_or_default();
         ensure!(!last.is_empty(), "{} is the root of everything: refused", root.shown());
         ensure!(last != b"." && last != b"..", "{} is refused: name the directory itself", root.shown());
-        Ok(())
+        let look = |named: &Path| self.client.lstat(&self.me, self.path(named.as_os_str().as_bytes()));
+        refuse_through(root, |named| look(named).map_or(true, |is| is.is_dir()))
     }
 }
 

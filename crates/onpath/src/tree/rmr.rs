@@ -10,6 +10,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use serde_json::json;
 use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,7 @@ pub(crate) struct RmrArgs {
     /// What to remove: directories with everything in them, or files.
     #[arg(required = true)]
     paths: Vec<OsString>,
-    /// It is no failure if a PATH does not exist.
+    /// It is no failure if there is nothing at a PATH.
     #[arg(short, long)]
     force: bool,
     #[command(flatten)]
@@ -40,13 +41,16 @@ pub(crate) fn run(args: RmrArgs) -> anyhow::Result<()> {
             Ground::Here(paths) => {
                 paths.iter().try_for_each(|path| refuse(path))?;
                 paths.retain(|path| !args.force || path.symlink_metadata().is_ok_or_other());
-                paths.iter_mut().for_each(|path| *path = itself(path).to_owned());
             }
             Ground::There(tree, paths) => {
                 paths.iter().try_for_each(|path| tree.refuse(path))?;
                 paths.retain(|path| !args.force || tree.is_there(path));
             }
         }
+    }
+    for ground in &mut grounds {
+        let (Ground::Here(paths) | Ground::There(_, paths)) = ground;
+        paths.iter_mut().for_each(|path| *path = itself(path).to_owned());
     }
     let progress = task.progress();
     let remover = Remover { progress: &progress, files: Counter::default(), directories: Counter::default() };
@@ -69,7 +73,7 @@ trait Existence {
 
 impl<T> Existence for std::io::Result<T> {
     fn is_ok_or_other(&self) -> bool {
-        !matches!(self, Err(error) if error.kind() == std::io::ErrorKind::NotFound)
+        !matches!(self, Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
     }
 }
 
@@ -82,10 +86,22 @@ pub(crate) fn remove<T: Tree>(tree: &T, roots: &[PathBuf], jobs: usize, quiet: b
 }
 
 /// The path without slashes at its end, which would lead through a link.
-fn itself(path: &Path) -> &Path {
+pub(crate) fn itself(path: &Path) -> &Path {
     let bytes = path.as_os_str().as_bytes();
     let end = bytes.iter().rposition(|byte| *byte != b'/').map_or(1, |last| last + 1);
     Path::new(OsStr::from_bytes(&bytes[..end.min(bytes.len())]))
+}
+
+/// Refuses a slash behind the name of what is no directory: through a symbolic link it leads to what nobody has named.
+pub(crate) fn refuse_through(path: &Path, is_dir: impl FnOnce(&Path) -> bool) -> anyhow::Result<()> {
+    let named = itself(path);
+    anyhow::ensure!(
+        named.as_os_str() == path.as_os_str() || is_dir(named),
+        "{} is refused: {} is no directory; name it without a slash, or name the directory that it leads to",
+        path.shown(),
+        named.shown()
+    );
+    Ok(())
 }
 
 /// What nobody means.
@@ -93,14 +109,8 @@ fn refuse(path: &Path) -> anyhow::Result<()> {
     let bytes = path.as_os_str().as_bytes();
     let last = bytes.rsplit(|byte| *byte == b'/').find(|name| !name.is_empty()).unwrap_or_default();
     anyhow::ensure!(last != b"." && last != b"..", "{} is refused: name the directory itself", path.shown());
-    let named = itself(path);
-    let is_other = named.as_os_str() != path.as_os_str() && named.symlink_metadata().is_ok_and(|stat| !stat.is_dir());
-    anyhow::ensure!(
-        !is_other,
-        "{} is refused: {} is no directory; name it without a slash, or name the directory that it leads to",
-        path.shown(),
-        named.shown()
-    );
+    // What is missing is told when it is looked for.
+    refuse_through(path, |named| named.symlink_metadata().map_or(true, |stat| stat.is_dir()))?;
     let is_root = path.canonicalize().is_ok_and(|path| path == Path::new("/"));
     anyhow::ensure!(!is_root || path.is_symlink(), "{} is the root of everything: refused", path.shown());
     Ok(())

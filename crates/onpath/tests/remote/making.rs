@@ -49,7 +49,11 @@ fn names_are_removed() {
     assert!(at("a/b/c/file").exists() && at("fifo").symlink_metadata().is_err());
     let said = shell.fails(1, "rm", &["missing", "a", "a/second", "empty"], &["3 failures"]);
     assert!(said.errors.contains("/a: Is a directory") && at("a/second").symlink_metadata().is_err(), "{said:?}");
-    shell.ok("rm", &["-f", "missing", "also-missing"]);
+    shell.ok("rm", &["-f", "missing", "also-missing", "a/b/c/file/x", "missing/x"]);
+    shell.ok("rm", &["-rf", "a/b/c/file/x"]);
+    shell.fails(1, "rm", &["-f", "a/b/c/file/x", "slash/"], &["slash/: Not a directory", "1 failure"]);
+    shell.fails(1, "rm", &["a/b/c/file/x"], &["a/b/c/file/x: Not a directory"]);
+    assert!(at("a/b/c/file").exists());
     shell.ok("rm", &["-d", "empty"]);
     shell.fails(1, "rm", &["-d", "a"], &["/a: Directory not empty"]);
     shell.fails(1, "rm", &["slash/"], &["slash/: Not a directory"]);

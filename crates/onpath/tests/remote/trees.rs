@@ -110,10 +110,39 @@ fn trees_are_removed() {
     }
     shell.fails(1, "rm", &["-r", "missing", "outside"], &["missing: No such file", "1 failure"]);
     assert!(!at("outside").exists(), "the rest is done");
-    shell.ok("rmr", &["-f", "missing"]);
+    fs::write(at("file"), "x").expect("a file");
+    let local = site.root().join("local");
+    fs::write(&local, "x").expect("a file");
+    assert_eq!(mounted(&["rmr".as_ref(), "-f".as_ref(), local.join("x").as_os_str()]).code, Some(0));
+    shell.ok("rmr", &["-f", "missing", "file/x"]);
     shell.fails(1, "rmr", &["missing"], &["missing", "1 failure"]);
     mount.stop();
     site.assert_clean("after trees were removed");
+}
+
+/// A slash behind a symbolic link leads to what nobody has named: as on a mount it is refused.
+#[test]
+fn a_link_with_a_slash_is_refused() {
+    let Some(site) = Site::new("remote/trees::a_link_with_a_slash_is_refused") else { return };
+    let mount = site.dev(&[]);
+    let at = |name: &str| mount.path().join(name);
+    fs::create_dir_all(at("outside/below")).expect("mkdir");
+    fs::write(at("outside/kept"), "x").expect("a file");
+    symlink("outside", at("link")).expect("symlink");
+    let shell = Shell::at(&site);
+    for path in ["link/", "link//", "outside/kept/"] {
+        shell.fails(1, "rmr", &[path], &["is refused", "name it without a slash"]);
+        shell.fails(1, "rmr", &["-f", "outside/below", path], &["is refused"]);
+        shell.fails(1, "rm", &["-r", path], &["Not a directory", "1 failure"]);
+        assert!(at("outside/kept").exists() && at("outside/below").exists() && at("link").is_symlink(), "{path}");
+    }
+    shell.fails(1, "rm", &["-rf", "link/"], &["link/: Not a directory"]);
+    assert!(at("outside/kept").exists() && at("link").is_symlink());
+    shell.ok("rmr", &["link", "outside/below//"]);
+    assert!(at("link").symlink_metadata().is_err() && !at("outside/below").exists() && at("outside/kept").exists());
+    shell.ok("rm", &["-r", "outside/"]);
+    assert!(!at("outside").exists());
+    mount.stop();
 }
 
 /// What the environment says is for commands that know no mounts.
