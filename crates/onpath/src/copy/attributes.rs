@@ -3,7 +3,7 @@
 use super::argument::ITSELF;
 use super::copier::Done;
 use super::inode::{Inode, path};
-use crate::walk::{Failure, to};
+use crate::walk::{Failure, to, to_copy};
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -41,25 +41,26 @@ pub(super) fn renew(source: BorrowedFd<'_>, stat: &Stat, there: &Inode, done: &D
 /// Gives `copy` what `source` has; `stat` are the attributes of the source. In this order: a change of owner takes set-id bits and
 /// capabilities, an access control list decides over the mode, and everything but the last changes times.
 pub(super) fn copy(source: BorrowedFd<'_>, stat: &Stat, copy: BorrowedFd<'_>, done: &Done) -> Result<(), Failure> {
-    let have = rustix::fs::fstat(copy).map_err(to("stat the copy of"))?;
+    let have = rustix::fs::fstat(copy).map_err(to_copy("stat the copy of"))?;
     let kind = FileType::from_raw_mode(stat.st_mode);
     if (have.st_uid, have.st_gid) != (stat.st_uid, stat.st_gid) {
         let (uid, gid) = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
         match rustix::fs::chownat(copy, c"", Some(uid), Some(gid), ITSELF) {
             Err(Errno::PERM) if !rustix::process::geteuid().is_root() => done.owners_lost.add(1),
-            result => result.map_err(to("give its owner to the copy of"))?,
+            result => result.map_err(to_copy("give its owner to the copy of"))?,
         }
     }
     if kind != FileType::Symlink {
-        let now = rustix::fs::fstat(copy).map_err(to("stat the copy of"))?;
+        let now = rustix::fs::fstat(copy).map_err(to_copy("stat the copy of"))?;
         if now.st_mode & 0o7777 != stat.st_mode & 0o7777 {
             let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
             // fchmod(2) refuses what is open by O_PATH.
-            rustix::fs::chmod(path(copy), mode).map_err(to("give its mode to the copy of"))?;
+            rustix::fs::chmod(path(copy), mode).map_err(to_copy("give its mode to the copy of"))?;
         }
     }
     xattrs(source, copy, done)?;
-    rustix::fs::utimensat(CWD, path(copy), &times(stat), AtFlags::empty()).map_err(to("give its times to the copy of"))
+    rustix::fs::utimensat(CWD, path(copy), &times(stat), AtFlags::empty())
+        .map_err(to_copy("give its times to the copy of"))
 }
 
 /// The copy gets the source's, no others.
@@ -74,7 +75,7 @@ fn xattrs(source: BorrowedFd<'_>, copy: BorrowedFd<'_>, done: &Done) -> Result<(
         }
         match rustix::fs::setxattr(&to_path, name, &value, XattrFlags::empty()) {
             Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM | Errno::INVAL) => done.xattrs_lost.add(1),
-            result => result.map_err(to("give an extended attribute to the copy of"))?,
+            result => result.map_err(to_copy("give an extended attribute to the copy of"))?,
         }
     }
     for name in have.difference(&wanted) {

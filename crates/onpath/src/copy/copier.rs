@@ -8,7 +8,7 @@ use super::special;
 use super::staging::{self, Key, Staging};
 use crate::progress::Progress;
 use crate::tree::Counter;
-use crate::walk::{Attributes, Entry, Failure, Local, Node, Report, Visitor, Wanted, at, to};
+use crate::walk::{Attributes, Entry, Failure, Local, Node, Report, Visitor, Wanted, at, to, to_copy};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use serde_json::{Value, json};
@@ -191,22 +191,19 @@ impl<'a> Copier<'a> {
         let made = match rustix::fs::mkdirat(&parent.fd, name, Mode::RWXU) {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
-            Err(errno) => return Err(Failure { action: "make the copy of", errno }),
+            Err(errno) => return Err(Failure::of_copy("make the copy of", errno)),
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&parent.fd, name, flags, Mode::empty());
-        let fd = fd.map_err(to("make the copy of (something else has its name)"))?;
-        let stat = rustix::fs::fstat(&fd).map_err(to("stat the copy of"))?;
+        let fd = fd.map_err(to_copy("make the copy of (something else has its name)"))?;
+        let stat = rustix::fs::fstat(&fd).map_err(to_copy("stat the copy of"))?;
         if made && stat.st_uid != rustix::process::geteuid().as_raw() {
-            return Err(Failure {
-                action: "make the copy of (somebody has put another one in its place)",
-                errno: Errno::STALE,
-            });
+            return Err(Failure::of_copy("make the copy of (somebody has put another one in its place)", Errno::STALE));
         }
         if stat.st_mode & 0o700 != 0o700 {
             // Complete already, and closed to its owner: it is opened until it is complete again.
             let mode = Mode::from_raw_mode(stat.st_mode & 0o7777 | 0o700);
-            rustix::fs::fchmod(&fd, mode).map_err(to("open the copy of"))?;
+            rustix::fs::fchmod(&fd, mode).map_err(to_copy("open the copy of"))?;
         }
         (if made { &self.done.directories } else { &self.done.skipped }).add(1);
         Ok((fd, !made))
@@ -232,11 +229,11 @@ impl Visitor<Local> for Copier<'_> {
         self.progress.entry();
         let top = || rustix::io::fcntl_dupfd_cloexec(self.staging.destination(), 0).map(|fd| (fd, true));
         let (fd, was_there) = match parent.map(|parent| &parent.data) {
-            None => top().map_err(to("open the copy of"))?,
+            None => top().map_err(to_copy("open the copy of"))?,
             Some(None) => return Ok(None),
             Some(Some(parent)) => self.open(parent, dir.name())?,
         };
-        let id = id(&rustix::fs::fstat(&fd).map_err(to("stat the copy of"))?);
+        let id = id(&rustix::fs::fstat(&fd).map_err(to_copy("stat the copy of"))?);
         let stat = rustix::fs::fstat(open).map_err(to("stat"))?;
         Ok(Some(Target { fd, id, stat, was_there }))
     }
@@ -254,7 +251,7 @@ impl Visitor<Local> for Copier<'_> {
         self.progress.entry();
         let source = Inode::find(at(entry.at()), entry.name()).map_err(to("stat"))?;
         match source.kind() {
-            FileType::Directory => Err(Failure { action: "copy (it has become a directory)", errno: Errno::ISDIR }),
+            FileType::Directory => Err(Failure::new("copy (it has become a directory)", Errno::ISDIR)),
             _ if source.stat.st_nlink > 1 => self.copy_linked(entry, target, &source),
             _ => self.copy_inode(entry, target, &source).map(drop),
         }

@@ -4,7 +4,7 @@ use super::attributes::{self, same_mtime};
 use super::copier::{Job, Made};
 use super::inode::{Inode, id, is_ours};
 use super::staging;
-use crate::walk::{Failure, to};
+use crate::walk::{Failure, to, to_copy};
 use rustix::fs::{Advice, FileType, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 use std::ffi::CStr;
@@ -47,9 +47,9 @@ impl File<'_> {
             attributes::copy(source.as_fd(), &before, written.as_fd(), job.done)?;
             staging::place(job.dir, &part, job.name)?;
             job.done.files.add(1);
-            return Ok(id(&rustix::fs::fstat(&written).map_err(to("stat the copy of"))?));
+            return Ok(id(&rustix::fs::fstat(&written).map_err(to_copy("stat the copy of"))?));
         }
-        Err(Failure { action: "copy (others go on writing into it)", errno: Errno::BUSY })
+        Err(Failure::new("copy (others go on writing into it)", Errno::BUSY))
     }
 
     /// The copy, if it is complete: what has its name, its size and its time of modification.
@@ -78,27 +78,27 @@ impl File<'_> {
         };
         match new() {
             Err(Errno::EXIST) => {}
-            result => return result.map_err(to("make the copy of")),
+            result => return result.map_err(to_copy("make the copy of")),
         }
         if let Ok(begun) = rustix::fs::openat(dir, name, flags | OFlags::NONBLOCK, Mode::empty()) {
-            let stat = rustix::fs::fstat(&begun).map_err(to("stat the copy of"))?;
+            let stat = rustix::fs::fstat(&begun).map_err(to_copy("stat the copy of"))?;
             let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
             if is_file && is_ours(&stat) && stat.st_mode & 0o077 == 0 {
                 return Ok(begun);
             }
         }
         staging::discard(dir, name)?;
-        new().map_err(to("make the copy of"))
+        new().map_err(to_copy("make the copy of"))
     }
 
     /// Writes the bytes, from where an earlier run came to.
     fn fill(&self, source: &OwnedFd, stat: &Stat, part: &CStr) -> Result<OwnedFd, Failure> {
         let copy = self.part(part)?;
-        let begun = rustix::fs::fstat(&copy).map_err(to("stat the copy of"))?.st_size;
+        let begun = rustix::fs::fstat(&copy).map_err(to_copy("stat the copy of"))?.st_size;
         let mut from = 0;
         if begun > 0 {
             from = self.equal_bytes(source, &copy)? & !(BLOCK as u64 - 1);
-            rustix::fs::ftruncate(&copy, from).map_err(to("cut the copy of"))?;
+            rustix::fs::ftruncate(&copy, from).map_err(to_copy("cut the copy of"))?;
             self.0.done.resumed.add(1);
         }
         let size = stat.st_size.cast_unsigned();
@@ -107,9 +107,9 @@ impl File<'_> {
             self.write(source, &copy, start..end, sparse)?;
             from = end;
         }
-        let have = rustix::fs::fstat(&copy).map_err(to("stat the copy of"))?.st_size;
+        let have = rustix::fs::fstat(&copy).map_err(to_copy("stat the copy of"))?.st_size;
         if have != stat.st_size {
-            rustix::fs::ftruncate(&copy, size).map_err(to("extend the copy of"))?;
+            rustix::fs::ftruncate(&copy, size).map_err(to_copy("extend the copy of"))?;
         }
         Ok(copy)
     }
@@ -130,7 +130,7 @@ impl File<'_> {
                 return Ok(()); // it became shorter: that is noticed afterwards
             }
             for (start, bytes) in runs(&buffer[..got], sparse) {
-                write_full(copy, bytes, at + start as u64).map_err(to("write the copy of"))?;
+                write_full(copy, bytes, at + start as u64).map_err(to_copy("write the copy of"))?;
                 self.0.done.bytes.add(bytes.len() as u64);
             }
             at += got as u64;
@@ -141,13 +141,13 @@ impl File<'_> {
 
     /// What was written comes back the same, from the file system and not only from this machine's memory.
     fn reread(&self, source: &OwnedFd, stat: &Stat, copy: &OwnedFd) -> Result<(), Failure> {
-        rustix::fs::fsync(copy).map_err(to("bring to stable storage the copy of"))?;
+        rustix::fs::fsync(copy).map_err(to_copy("bring to stable storage the copy of"))?;
         // Advice: where it is not taken, pages of the cache are compared.
         _ = rustix::fs::fadvise(copy, 0, None, Advice::DontNeed);
         if self.equal_bytes(source, copy)? == stat.st_size.cast_unsigned() {
             return Ok(());
         }
-        Err(Failure { action: "verify the copy of (its bytes differ)", errno: Errno::IO })
+        Err(Failure::of_copy("verify the copy of (its bytes differ)", Errno::IO))
     }
 
     /// How many bytes of both are the same, from the start.
@@ -156,7 +156,7 @@ impl File<'_> {
         let mut at = 0;
         loop {
             let read = read_full(source, &mut ours, at).map_err(to("read"))?;
-            let there = read_full(copy, &mut theirs, at).map_err(to("read the copy of"))?;
+            let there = read_full(copy, &mut theirs, at).map_err(to_copy("read the copy of"))?;
             let both = read.min(there);
             self.0.done.compared.add(both as u64);
             let same = ours[..both].iter().zip(&theirs[..both]).position(|(a, b)| a != b).unwrap_or(both);

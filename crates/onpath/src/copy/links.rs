@@ -114,7 +114,7 @@ impl Links {
 pub(super) fn link_later(first: &First, name: &Name, staging: &Staging) -> Result<bool, Failure> {
     let dir = below(staging.destination(), &name.dir).map_err(to("open the directory of"))?;
     if id(&rustix::fs::fstat(&dir).map_err(to("stat the directory of"))?) != name.dir_id {
-        return Err(Failure { action: "link (another directory has got the place of its own)", errno: Errno::STALE });
+        return Err(Failure::new("link (another directory has got the place of its own)", Errno::STALE));
     }
     link(first, dir.as_fd(), name, staging)
 }
@@ -126,10 +126,7 @@ pub(super) fn link(first: &First, dir: BorrowedFd<'_>, name: &Name, staging: &St
         .and_then(|dir| Inode::find(dir.as_fd(), &first.name.name))
         .map_err(to("find the first copy of"))?;
     if of.id() != *made {
-        return Err(Failure {
-            action: "link (something else has got the place of its first copy)",
-            errno: Errno::STALE,
-        });
+        return Err(Failure::new("link (something else has got the place of its first copy)", Errno::STALE));
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let dir = rustix::fs::openat(dir, c".", flags, Mode::empty()).map_err(to("open the directory of"))?;
@@ -144,7 +141,7 @@ pub(super) fn link(first: &First, dir: BorrowedFd<'_>, name: &Name, staging: &St
             place(dir.as_fd(), &part, &name.name)?;
         }
         Err(Errno::NOENT) => of.link(dir.as_fd(), &name.name).map_err(to("link"))?,
-        Err(errno) => return Err(Failure { action: "stat", errno }),
+        Err(errno) => return Err(Failure::new("stat", errno)),
     }
     // The directory may have got its times already.
     rustix::fs::futimens(&dir, &times).map_err(to("give its times to the directory of"))?;

@@ -4,7 +4,7 @@ use super::attributes;
 use super::copier::{Job, Made};
 use super::inode::{Inode, is_ours};
 use super::staging;
-use crate::walk::{Failure, to};
+use crate::walk::{Failure, to, to_copy};
 use rustix::fs::{FileType, Mode};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
@@ -30,13 +30,10 @@ pub(super) fn copy(job: &Job<'_>, source: &Inode) -> Result<Made, Failure> {
         }
         result => result,
     }
-    .map_err(to("make the copy of"))?;
-    let made = Inode::find(job.dir, &name).map_err(to("make the copy of"))?;
+    .map_err(to_copy("make the copy of"))?;
+    let made = Inode::find(job.dir, &name).map_err(to_copy("make the copy of"))?;
     if !is_there(source, target.as_ref(), &made) || !is_ours(&made.stat) {
-        return Err(Failure {
-            action: "make the copy of (somebody has put something else in its place)",
-            errno: Errno::STALE,
-        });
+        return Err(Failure::of_copy("make the copy of (somebody has put something else in its place)", Errno::STALE));
     }
     attributes::copy(source.fd(), &source.stat, made.fd(), job.done)?;
     staging::place(job.dir, &name, job.name)?;

@@ -9,7 +9,7 @@
 
 use super::argument::path_of;
 use super::inode::Inode;
-use crate::walk::{Failure, to};
+use crate::walk::{Failure, to_copy};
 use anyhow::Context;
 use onpath_wire::shown::Shown;
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat, Timestamps};
@@ -114,8 +114,8 @@ impl Staging {
     /// Removes parts that an earlier run left in a directory, of states that their sources are not in any more.
     pub(super) fn remove_parts(&self, dir: BorrowedFd<'_>) -> Result<(), Failure> {
         if self.resumed {
-            for entry in Dir::read_from(dir).map_err(to("list the copy of"))? {
-                let entry = entry.map_err(to("list the copy of"))?;
+            for entry in Dir::read_from(dir).map_err(to_copy("list the copy of"))? {
+                let entry = entry.map_err(to_copy("list the copy of"))?;
                 if self.marks.iter().any(|mark| mark.key.made(entry.file_name())) {
                     discard(dir, entry.file_name())?;
                 }
@@ -161,14 +161,14 @@ pub(super) fn times(dir: BorrowedFd<'_>) -> rustix::io::Result<Timestamps> {
 
 /// Gives a part its name.
 pub(super) fn place(dir: BorrowedFd<'_>, part: &CStr, name: &CStr) -> Result<(), Failure> {
-    rustix::fs::renameat(dir, part, dir, name).map_err(to("name the copy of"))
+    rustix::fs::renameat(dir, part, dir, name).map_err(to_copy("name the copy of"))
 }
 
 /// Removes a part, if there is one.
 pub(super) fn discard(dir: BorrowedFd<'_>, part: &CStr) -> Result<(), Failure> {
     match rustix::fs::unlinkat(dir, part, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(Failure { action: "remove an unfinished part in the copy of", errno }),
+        Err(errno) => Err(Failure::of_copy("remove an unfinished part in the copy of", errno)),
     }
 }
 

@@ -8,7 +8,7 @@ use super::name::{self, Target};
 use super::walked::{Opened, WalkedTree, errno};
 use super::{AtArgs, Work};
 use crate::progress::Progress;
-use crate::walk::{Attributes, Entry, Failure, ManyArgs, Node, Trees, Visitor, to, walk};
+use crate::walk::{Attributes, Entry, Failure, ManyArgs, Node, Trees, Visitor, to, to_copy, walk};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use onpath_client::blocking::Client;
@@ -236,31 +236,28 @@ impl Visitor<WalkedTree> for TreeGetter<'_> {
             None => rustix::io::fcntl_dupfd_cloexec(&self.top, 0),
             Some(parent) => make_dir(parent.data.copy.as_fd(), dir.name(), is.permissions & 0o777 | 0o700),
         };
-        Ok(Made { copy: copy.map_err(to("make the copy of"))?, is })
+        Ok(Made { copy: copy.map_err(to_copy("make the copy of"))?, is })
     }
 
     fn visit(&self, entry: &Entry<'_, WalkedTree, Made>) -> Result<(), Failure> {
         let (Some(parent), Some(dir)) = (entry.parent(), entry.at()) else {
-            return Err(Failure { action: "list", errno: Errno::NOTDIR });
+            return Err(Failure::new("list", Errno::NOTDIR));
         };
         let (getter, name, into) = (self.getter, entry.name().to_bytes(), parent.data.copy.as_fd());
         let is = dir.within.lstat(getter.me, name).map_err(errno).map_err(to("stat"))?;
         match is.file_type {
             FileType::File => getter.file(&dir.within, name, &is, into, entry.name()).map_err(|wrong| match wrong {
-                Wrong::Source(error) => Failure { action: "read", errno: errno(error) },
+                Wrong::Source(error) => Failure::new("read", errno(error)),
                 Wrong::Here(error) => {
                     let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-                    Failure { action: "write the copy of", errno }
+                    Failure::of_copy("write the copy of", errno)
                 }
             }),
             FileType::Symlink => {
                 let target = dir.within.readlink(getter.me, name).map_err(errno).map_err(to("read"))?;
-                getter.link(&target, into, entry.name()).map_err(to("make the copy of"))
+                getter.link(&target, into, entry.name()).map_err(to_copy("make the copy of"))
             }
-            _ => Err(Failure {
-                action: "copy (it is neither file, directory nor symbolic link)",
-                errno: Errno::OPNOTSUPP,
-            }),
+            _ => Err(Failure::new("copy (it is neither file, directory nor symbolic link)", Errno::OPNOTSUPP)),
         }
     }
 
@@ -268,10 +265,10 @@ impl Visitor<WalkedTree> for TreeGetter<'_> {
         let (Made { copy, is }, how) = (&dir.data, self.getter.how);
         let mode = Mode::from_raw_mode(how.mode(is.permissions, self.getter.me.umask));
         if how.preserve || is.permissions & 0o700 != 0o700 {
-            rustix::fs::fchmod(copy, mode).map_err(to("give its mode to the copy of"))?;
+            rustix::fs::fchmod(copy, mode).map_err(to_copy("give its mode to the copy of"))?;
         }
         if how.preserve {
-            rustix::fs::futimens(copy, &times(is)).map_err(to("give its times to the copy of"))?;
+            rustix::fs::futimens(copy, &times(is)).map_err(to_copy("give its times to the copy of"))?;
         }
         Ok(())
     }

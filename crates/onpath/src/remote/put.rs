@@ -7,11 +7,11 @@ use super::name::{self, Target};
 use super::walked::errno;
 use super::{AtArgs, Work, is};
 use crate::progress::Progress;
-use crate::walk::{Attributes, Entry, Failure, Local, Node, Trees, Visitor, at, to, walk};
+use crate::walk::{Attributes, Entry, Failure, Local, Node, Trees, Visitor, at, to, to_copy, walk};
 use anyhow::{Context, ensure};
 use clap::Args;
 use onpath_client::blocking::Client;
-use onpath_client::{Caller, Error, Link, Replace, Time};
+use onpath_client::{Caller, Error, ErrorKind, Link, Replace, Time};
 use onpath_wire::shown::Shown;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -175,7 +175,7 @@ impl Visitor<Local> for TreePutter<'_> {
 
     fn enter(&self, dir: &Entry<'_, Local, Client>, _open: &OwnedFd, is: &Attributes) -> Result<Client, Failure> {
         let Some(parent) = dir.parent() else { return Ok(self.top.clone()) };
-        let (me, name, made) = (&self.putter.me, dir.name().to_bytes(), to("make the copy of"));
+        let (me, name, made) = (&self.putter.me, dir.name().to_bytes(), to_copy("make the copy of"));
         match parent.data.mkdir(me, name, is.permissions & 0o777 | 0o700).map_err(errno) {
             Ok(_) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(made(errno)),
@@ -184,11 +184,11 @@ impl Visitor<Local> for TreePutter<'_> {
     }
 
     fn visit(&self, entry: &Entry<'_, Local, Client>) -> Result<(), Failure> {
-        let Some(parent) = entry.parent() else { return Err(Failure { action: "list", errno: Errno::NOTDIR }) };
+        let Some(parent) = entry.parent() else { return Err(Failure::new("list", Errno::NOTDIR)) };
         let (dir, name) = (at(entry.at()), entry.name());
         match entry.stat()?.kind {
             FileType::RegularFile if self.putter.is_refused(&parent.data, name.to_bytes()) => {
-                Err(Failure { action: "put", errno: Errno::EXIST })
+                Err(Failure::new("put", Errno::EXIST))
             }
             FileType::RegularFile => {
                 // Whatever somebody puts in its place meanwhile, nothing waits for it.
@@ -196,17 +196,17 @@ impl Visitor<Local> for TreePutter<'_> {
                 let mut file: File = rustix::fs::openat(dir, name, flags, Mode::empty()).map_err(to("open"))?.into();
                 let stat = rustix::fs::fstat(&file).map_err(to("stat"))?;
                 let put = self.putter.file(&mut file, &stat, &parent.data, name.to_bytes());
-                put.map_err(errno).map_err(to("put"))
+                put.map_err(|error| match error.kind() {
+                    ErrorKind::Local(_) => Failure::new("read", errno(error)),
+                    _ => Failure::of_copy("put", errno(error)),
+                })
             }
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(dir, name, Vec::new()).map_err(to("read"))?;
                 let put = self.putter.link(target.to_bytes(), &parent.data, name.to_bytes());
-                put.map_err(errno).map_err(to("make the copy of"))
+                put.map_err(errno).map_err(to_copy("make the copy of"))
             }
-            _ => Err(Failure {
-                action: "copy (it is neither file, directory nor symbolic link)",
-                errno: Errno::OPNOTSUPP,
-            }),
+            _ => Err(Failure::new("copy (it is neither file, directory nor symbolic link)", Errno::OPNOTSUPP)),
         }
     }
 
@@ -215,12 +215,12 @@ impl Visitor<Local> for TreePutter<'_> {
         let stat = rustix::fs::fstat(dir.dir()).map_err(to("stat"))?;
         if how.preserve || stat.st_mode & 0o700 != 0o700 {
             let mode = how.mode(stat.st_mode, me.umask);
-            copy.chmod(me, "/", mode).map_err(errno).map_err(to("give its mode to the copy of"))?;
+            copy.chmod(me, "/", mode).map_err(errno).map_err(to_copy("give its mode to the copy of"))?;
         }
         if how.preserve {
             let (atime, mtime) = times(&stat);
             let set = copy.utimens(me, "/", atime, mtime, Link::Follow);
-            set.map_err(errno).map_err(to("give its times to the copy of"))?;
+            set.map_err(errno).map_err(to_copy("give its times to the copy of"))?;
         }
         Ok(())
     }

@@ -136,7 +136,7 @@ impl Remover<'_> {
             match tree.remove(Some(dir.dir()), &name, is_dir) {
                 Ok(()) => self.count(if is_dir { &self.directories } else { &self.files }),
                 Err(Errno::NOENT) => {}
-                Err(errno) => return Err(Failure { action: "remove what was made meanwhile in", errno }),
+                Err(errno) => return Err(Failure::new("remove what was made meanwhile in", errno)),
             }
         }
         Ok(())
@@ -170,6 +170,6 @@ impl<T: Tree> Visitor<T> for Remover<'_> {
                 }
             }
         }
-        Err(Failure { action: "remove (others go on writing into it)", errno: Errno::NOTEMPTY })
+        Err(Failure::new("remove (others go on writing into it)", Errno::NOTEMPTY))
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct WalkArgs {
 pub(crate) struct ManyArgs {
     /// Threads that work at once [default: two a core].
     #[arg(short = 'j', long, env = "ONPATH_JOBS", value_parser = clap::value_parser!(u16).range(1..=i64::from(JOBS_MAX)))]
-    jobs: Option<u16>,
+    pub(crate) jobs: Option<u16>,
     /// Show no progress.
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -66,11 +66,34 @@ pub(crate) struct Failure {
     pub(crate) action: &'static str,
     /// Why not.
     pub(crate) errno: Errno,
+    /// It is the copy of the entry that could not be had, not the entry.
+    is_of_copy: bool,
 }
 
-/// For `map_err`: the failure of an action.
+impl Failure {
+    pub(crate) fn new(action: &'static str, errno: Errno) -> Failure {
+        Failure { action, errno, is_of_copy: false }
+    }
+
+    /// The same of what a walk makes elsewhere of the entry.
+    pub(crate) fn of_copy(action: &'static str, errno: Errno) -> Failure {
+        Failure { action, errno, is_of_copy: true }
+    }
+
+    /// Whether somebody has removed the entry meanwhile. A copy that has no place any more is another thing.
+    fn is_vanished(&self) -> bool {
+        self.errno == Errno::NOENT && !self.is_of_copy
+    }
+}
+
+/// For `map_err`: the failure of an action on an entry.
 pub(crate) fn to(action: &'static str) -> impl Fn(Errno) -> Failure {
-    move |errno| Failure { action, errno }
+    move |errno| Failure::new(action, errno)
+}
+
+/// For `map_err`: the failure of an action on the copy of an entry.
+pub(crate) fn to_copy(action: &'static str) -> impl Fn(Errno) -> Failure {
+    move |errno| Failure::of_copy(action, errno)
 }
 
 /// What of the entries of a directory is to be visited.
@@ -196,7 +219,7 @@ impl<T: Tree, V: Visitor<T>> Walk<'_, T, V> {
                     }
                 }
                 Some(Err(errno)) => {
-                    self.report.fail(&self.tree.told(frame.node.path()), Failure { action: "list", errno });
+                    self.report.fail(&self.tree.told(frame.node.path()), Failure::new("list", errno));
                     frame.node.fail();
                     if let Some(frame) = frames.pop() {
                         self.done(frame.node);
@@ -247,7 +270,7 @@ impl<T: Tree, V: Visitor<T>> Walk<'_, T, V> {
         match self.try_open(&entry, parent.clone()) {
             Ok(Some(frame)) => return Some(frame),
             Ok(None) => {}
-            Err(failure) if failure.errno == Errno::NOENT && parent.is_some() => self.report.vanished(),
+            Err(failure) if failure.is_vanished() && parent.is_some() => self.report.vanished(),
             Err(failure) => self.fail(&entry, failure),
         }
         parent.into_iter().for_each(|parent| self.done(parent));
@@ -269,7 +292,7 @@ impl<T: Tree, V: Visitor<T>> Walk<'_, T, V> {
                 return Ok(None);
             }
             Err(Errno::ACCESS) if self.visitor.locked(entry)? => open().map_err(to("open"))?,
-            Err(errno) => return Err(Failure { action: "open", errno }),
+            Err(errno) => return Err(Failure::new("open", errno)),
         };
         if parent.as_deref().is_some_and(|parent| parent.device() != is.device) {
             self.report.other_filesystem(&self.tree.told(entry.path()));
@@ -290,7 +313,7 @@ impl<T: Tree, V: Visitor<T>> Walk<'_, T, V> {
         let entry = Entry::new(self.tree, parent, name, kind);
         match self.visitor.visit(&entry) {
             Ok(()) => {}
-            Err(failure) if failure.errno == Errno::NOENT && parent.is_some() => self.report.vanished(),
+            Err(failure) if failure.is_vanished() && parent.is_some() => self.report.vanished(),
             Err(failure) => self.fail(&entry, failure),
         }
     }
@@ -311,7 +334,7 @@ impl<T: Tree, V: Visitor<T>> Walk<'_, T, V> {
             if !self.pool.is_cancelled() {
                 match self.visitor.leave(self.tree, &done) {
                     Ok(()) => {}
-                    Err(failure) if failure.errno == Errno::NOENT && done.parent().is_some() => self.report.vanished(),
+                    Err(failure) if failure.is_vanished() && done.parent().is_some() => self.report.vanished(),
                     Err(failure) => {
                         self.report.fail(&self.tree.told(done.path()), failure);
                         done.fail();
@@ -323,6 +346,44 @@ impl<T: Tree, V: Visitor<T>> Walk<'_, T, V> {
                 parent.fail();
             }
             done = parent;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nothing is there for it: neither the entry nor, if that is said, its copy.
+    struct Missing(fn(&'static str, Errno) -> Failure);
+
+    impl Visitor<Local> for Missing {
+        type Dir = ();
+
+        fn enter(&self, _: &Entry<'_, Local, ()>, _: &std::os::fd::OwnedFd, _: &Attributes) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn visit(&self, _: &Entry<'_, Local, ()>) -> Result<(), Failure> {
+            Err((self.0)("copy", Errno::NOENT))
+        }
+
+        fn leave(&self, _: &Local, dir: &Node<Local, ()>) -> Result<(), Failure> {
+            if dir.is_root() { Ok(()) } else { Err((self.0)("leave", Errno::NOENT)) }
+        }
+    }
+
+    #[test]
+    fn an_entry_vanishes_and_a_copy_fails() {
+        let tmp = tempfile::tempdir().unwrap();
+        std::fs::create_dir(tmp.path().join("dir")).unwrap();
+        std::fs::write(tmp.path().join("file"), "").unwrap();
+        let roots = [tmp.path().to_owned()];
+        let trees = Trees { roots: &roots, follow: false, descend: true, jobs: 1 };
+        for (failure, counts) in [(Failure::new as fn(_, _) -> _, (2, 0)), (Failure::of_copy, (0, 2))] {
+            let report = Report::silent();
+            walk(&Local::default(), &trees, &Missing(failure), &report);
+            assert_eq!((report.vanished_count(), report.failures()), counts);
         }
     }
 }

@@ -74,7 +74,7 @@ impl Report {
 
     /// Something could not be done.
     pub(crate) fn fail(&self, path: &Path, failure: Failure) {
-        let Failure { action, errno } = failure;
+        let Failure { action, errno, .. } = failure;
         self.note(&format!("cannot {action} {}: {}", path.shown(), explain(errno)));
         if matches!(errno, Errno::NOTCONN | Errno::NOSPC | Errno::DQUOT | Errno::ROFS) {
             self.over.store(true, Ordering::Relaxed);

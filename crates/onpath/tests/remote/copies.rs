@@ -183,6 +183,28 @@ fn trees_come_and_go() {
     cluster.stop();
 }
 
+/// What a copy has no place for is no file that somebody has removed from the source.
+#[test]
+fn a_destination_that_goes_is_told() {
+    let Some(site) = Site::new("remote/copies::a_destination_that_goes_is_told") else { return };
+    let mount = site.dev(&[]);
+    let (shell, here) = (Shell::at(&site), site.root().join("here"));
+    fs::create_dir(mount.path().join("tree")).expect("mkdir");
+    fs::create_dir(&here).expect("mkdir");
+    fs::File::create(mount.path().join("tree/big")).and_then(|big| big.set_len(256 << 20)).expect("a file");
+    let mut command = shell.command("get", &["-r", "tree", text(&here)]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("onpath runs");
+    let copy = here.join("tree");
+    wait_until("a part of it is written", || copy.exists() && !names(&copy).is_empty());
+    assert_ne!(names(&copy), ["big"], "so soon");
+    fs::remove_dir_all(&copy).expect("rm -r");
+    let said = Said::of(child.wait_with_output().expect("wait of our child"));
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let words = ["cannot write the copy of", "tree/big: No such file"];
+    assert!(words.iter().all(|words| said.errors.contains(words)), "{said:?}");
+    mount.stop();
+}
+
 /// Two file systems in one command, each named by its URL or DIR.
 #[test]
 fn errors_name_path_and_file_system() {
