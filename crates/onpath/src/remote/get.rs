@@ -1,27 +1,28 @@
 //! `onpath get [-r] SOURCE… DEST`: files of a file system become files of this machine.
 //!
-//! A file is written under another name beside its own, which it gets when it is complete: nobody sees a part of one. Directories are made and
-//! entered by descriptors, so that no symbolic link that is there, or comes meanwhile, leads a copy elsewhere.
+//! A file is written under another name beside its own, which it gets when it is complete: nobody sees a part of one. Below DEST everything is
+//! done by descriptors of directories, so that no symbolic link that is there, or comes meanwhile, leads a copy elsewhere.
 
 use super::cat::print;
+use super::copies::{CopyHow, Given, no_copy};
 use super::name::{self, Target};
 use super::walked::{Opened, WalkedTree, errno};
 use super::{AtArgs, Work};
 use crate::progress::Progress;
-use crate::walk::{Attributes, Entry, Failure, ManyArgs, Node, Trees, Visitor, to, to_copy, walk};
+use crate::walk::{Attributes, Entry, Failure, Node, Trees, Visitor, to, to_copy, walk};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use onpath_client::blocking::Client;
-use onpath_client::{Caller, FileType, Metadata};
+use onpath_client::{Caller, FileType as Kind, Metadata};
 use onpath_wire::shown::Shown;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `onpath get`.
@@ -33,29 +34,6 @@ pub(crate) struct GetArgs {
     how: CopyHow,
     #[command(flatten)]
     at: AtArgs,
-}
-
-/// How files are copied, here and there.
-#[derive(Args, Clone, Debug)]
-pub(super) struct CopyHow {
-    /// Directories with everything in them, several files at once.
-    #[arg(short, long)]
-    pub(super) recursive: bool,
-    /// Copies have the modes and times of what they are copies of.
-    #[arg(short, long)]
-    pub(super) preserve: bool,
-    /// It is a failure if there is something of that name already.
-    #[arg(short, long)]
-    pub(super) no_clobber: bool,
-    #[command(flatten)]
-    pub(super) many: ManyArgs,
-}
-
-impl CopyHow {
-    /// Permission bits of a copy. None has set-id bits: it may have another owner.
-    pub(super) fn mode(&self, permissions: u32, umask: u32) -> u32 {
-        permissions & 0o777 & if self.preserve { !0 } else { !umask }
-    }
 }
 
 pub(crate) fn run(args: GetArgs) -> anyhow::Result<()> {
@@ -71,12 +49,13 @@ pub(crate) fn run(args: GetArgs) -> anyhow::Result<()> {
         }
         return work.end();
     }
-    let into = dest.is_dir();
-    ensure!(into || sources.len() == 1, "{} is not a directory: several files need one", dest.shown());
+    let into = directory(dest).with_context(|| format!("cannot write {}", dest.shown()))?;
+    ensure!(into.is_some() || sources.len() == 1, "{} is not a directory: several files need one", dest.shown());
     let progress = Progress::counting("getting", "files", args.how.many.quiet);
     let getter = Getter { me: &work.me, how: &args.how, progress: &progress };
+    let (dest, mut given) = (Dest { path: dest, into }, Given::default());
     for source in &sources {
-        if let Err(error) = get(&work, &getter, source, dest, into) {
+        if let Err(error) = get(&work, &getter, source, &dest, &mut given) {
             work.report.note(&format!("{error:#}"));
         }
     }
@@ -84,62 +63,107 @@ pub(crate) fn run(args: GetArgs) -> anyhow::Result<()> {
     work.end()
 }
 
-fn get(work: &Work, getter: &Getter<'_>, source: &Target, dest: &Path, into: bool) -> anyhow::Result<()> {
-    let is = source.client.stat(&work.me, &source.path)?;
-    let name = name::last(&source.path).map(OsStr::from_bytes);
-    let dest = match name {
-        Some(name) if into => dest.join(name),
-        // A file system as a whole, or what ends with dots: its entries go into the directory.
-        _ => dest.to_owned(),
-    };
-    let told = || format!("cannot write {}", dest.shown());
-    if is.is_dir() {
-        ensure!(getter.how.recursive, "{} is a directory: give -r", source.shown());
-        return get_tree(work, getter, source, &is, &dest).with_context(told);
-    }
-    let is_named_so = dest.as_os_str().as_bytes().ends_with(b"/");
-    ensure!(!is_named_so, "{} is not a directory", dest.shown());
-    if let Ok(there) = dest.metadata()
-        && (there.file_type().is_char_device() || there.file_type().is_fifo())
-    {
-        let mut file = File::options().write(true).open(&dest).with_context(told)?;
-        return source.client.get(&work.me, &source.path)?.copy_to(&mut file).map(drop).map_err(Into::into);
-    }
-    // A symbolic link is followed, as cp does, to what is there.
-    let dest = if dest.is_symlink() { dest.canonicalize().with_context(told)? } else { dest.clone() };
-    let Some(name) = dest.file_name().and_then(|name| CString::new(name.as_bytes()).ok()) else {
-        bail!("{} is a directory", dest.shown());
-    };
-    let dir = open_dir(CWD, dest.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")));
-    getter.file(&source.client, &source.path, &is, dir.with_context(told)?.as_fd(), &name).map_err(
-        |wrong| match wrong {
-            Wrong::Source(error) => error.into(),
-            Wrong::Here(error) => anyhow::Error::from(error).context(told()),
-        },
-    )
+/// Where copies go.
+struct Dest<'a> {
+    /// As the command line has it.
+    path: &'a Path,
+    /// The directory that this is: it is entered once, and nothing below it is followed.
+    into: Option<OwnedFd>,
 }
 
-fn get_tree(work: &Work, getter: &Getter<'_>, source: &Target, is: &Metadata, dest: &Path) -> anyhow::Result<()> {
-    let dir = match rustix::fs::mkdir(dest, Mode::from_raw_mode(is.permissions & 0o777 | 0o700)) {
-        Ok(()) | Err(Errno::EXIST) => open_dir(CWD, dest)?,
-        Err(errno) => return Err(errno.into()),
+/// The directory that a word of the command line names, which need not be readable.
+fn directory(path: &Path) -> Result<Option<OwnedFd>, Errno> {
+    match rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(dir) => Ok(Some(dir)),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn get(work: &Work, getter: &Getter<'_>, source: &Target, dest: &Dest<'_>, given: &mut Given) -> anyhow::Result<()> {
+    let is = source.client.stat(&work.me, &source.path)?;
+    // A file system as a whole, or what ends with dots, has no name: its entries go into the directory.
+    let name = name::last(&source.path).map(CString::new).transpose()?;
+    let (into, path) = match (&dest.into, name) {
+        (Some(dir), Some(name)) => {
+            let path = dest.path.join(OsStr::from_bytes(name.as_bytes()));
+            (Some((dir.as_fd(), name)), path)
+        }
+        _ => (None, dest.path.to_owned()),
     };
-    let tree = WalkedTree::of(source, &work.me, true, 0);
-    let roots = [source.local_name()];
-    let trees = Trees { roots: &roots, follow: true, descend: true, jobs: getter.how.many.jobs() };
-    walk(&tree, &trees, &TreeGetter { getter, top: dir }, &work.report);
+    let told = || format!("cannot write {}", path.shown());
+    if is.is_dir() {
+        ensure!(getter.how.recursive, "{} is a directory: give -r", source.shown());
+        let mode = CopyHow::filling(is.permissions);
+        let top = match &into {
+            Some((dir, name)) => make_dir(*dir, name, mode, OFlags::NOFOLLOW),
+            None => make_dir(CWD, dest.path, mode, OFlags::empty()),
+        };
+        get_tree(work, getter, source, top.with_context(told)?);
+        return Ok(());
+    }
+    let Some((dir, name)) = into else {
+        let is_named_so = path.as_os_str().as_bytes().ends_with(b"/");
+        ensure!(!is_named_so, "{} is not a directory", path.shown());
+        if path.metadata().is_ok_and(|there| is_stream(FileType::from_raw_mode(there.mode()))) {
+            let file = File::options().write(true).open(&path).with_context(told)?;
+            return pour(work, source, file);
+        }
+        // A symbolic link that the command line names is followed, as cp does, to what is there.
+        let place = if path.is_symlink() { path.canonicalize().with_context(told)? } else { path.clone() };
+        let Some(name) = place.file_name().and_then(|name| CString::new(name.as_bytes()).ok()) else {
+            bail!("{} is a directory", path.shown());
+        };
+        let above = place.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let dir = directory(above).and_then(|dir| dir.ok_or(Errno::NOENT)).with_context(told)?;
+        let got = getter.file(&source.client, &source.path, &is, dir.as_fd(), &name);
+        return got.map_err(|wrong| wrong.told(told));
+    };
+    if !given.is_free(name.to_bytes(), &source.name())? {
+        return Ok(());
+    }
+    let there = rustix::fs::statat(dir, &name, AtFlags::SYMLINK_NOFOLLOW);
+    if there.is_ok_and(|there| is_stream(FileType::from_raw_mode(there.st_mode))) {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(dir, &name, flags, Mode::empty()).with_context(told)?;
+        return pour(work, source, file.into());
+    }
+    let got = getter.file(&source.client, &source.path, &is, dir, &name);
+    got.map_err(|wrong| wrong.told(told))?;
+    given.give(name.to_bytes(), &source.name());
     Ok(())
 }
 
-fn open_dir(at: BorrowedFd<'_>, path: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::openat(at, path, flags, Mode::empty())
+/// Whether that takes bytes instead of being replaced.
+fn is_stream(kind: FileType) -> bool {
+    matches!(kind, FileType::CharacterDevice | FileType::BlockDevice | FileType::Fifo)
+}
+
+fn pour(work: &Work, source: &Target, mut into: File) -> anyhow::Result<()> {
+    source.client.get(&work.me, &source.path)?.copy_to(&mut into).map(drop).map_err(Into::into)
+}
+
+fn get_tree(work: &Work, getter: &Getter<'_>, source: &Target, top: (OwnedFd, Option<u32>)) {
+    let tree = WalkedTree::of(source, &work.me, true, 0);
+    let roots = [source.local_name()];
+    let trees = Trees { roots: &roots, follow: true, descend: true, jobs: getter.how.many.jobs() };
+    walk(&tree, &trees, &TreeGetter { getter, top }, &work.report);
 }
 
 /// What went wrong with a file, and where.
 enum Wrong {
     Source(onpath_client::Error),
     Here(io::Error),
+}
+
+impl Wrong {
+    /// For people: what is wrong here is so of that place.
+    fn told(self, place: impl FnOnce() -> String) -> anyhow::Error {
+        match self {
+            Wrong::Source(error) => error.into(),
+            Wrong::Here(error) => anyhow::Error::from(error).context(place()),
+        }
+    }
 }
 
 impl From<onpath_client::Error> for Wrong {
@@ -218,12 +242,14 @@ impl Getter<'_> {
 /// Copies what a walk meets.
 struct TreeGetter<'a> {
     getter: &'a Getter<'a>,
-    top: OwnedFd,
+    top: (OwnedFd, Option<u32>),
 }
 
 /// The copy of a directory, and what that is a copy of.
 struct Made {
     copy: OwnedFd,
+    /// The mode that it was made with, unless it was there.
+    mode: Option<u32>,
     is: Metadata,
 }
 
@@ -232,11 +258,14 @@ impl Visitor<WalkedTree> for TreeGetter<'_> {
 
     fn enter(&self, dir: &Entry<'_, WalkedTree, Made>, open: &Opened, _is: &Attributes) -> Result<Made, Failure> {
         let is = open.within.stat(self.getter.me, "/").map_err(errno).map_err(to("stat"))?;
-        let copy = match dir.parent() {
-            None => rustix::io::fcntl_dupfd_cloexec(&self.top, 0),
-            Some(parent) => make_dir(parent.data.copy.as_fd(), dir.name(), is.permissions & 0o777 | 0o700),
+        let made = match dir.parent() {
+            None => rustix::io::fcntl_dupfd_cloexec(&self.top.0, 0).map(|top| (top, self.top.1)),
+            Some(parent) => {
+                make_dir(parent.data.copy.as_fd(), dir.name(), CopyHow::filling(is.permissions), OFlags::NOFOLLOW)
+            }
         };
-        Ok(Made { copy: copy.map_err(to_copy("make the copy of"))?, is })
+        let (copy, mode) = made.map_err(to_copy("make the copy of"))?;
+        Ok(Made { copy, mode, is })
     }
 
     fn visit(&self, entry: &Entry<'_, WalkedTree, Made>) -> Result<(), Failure> {
@@ -246,26 +275,25 @@ impl Visitor<WalkedTree> for TreeGetter<'_> {
         let (getter, name, into) = (self.getter, entry.name().to_bytes(), parent.data.copy.as_fd());
         let is = dir.within.lstat(getter.me, name).map_err(errno).map_err(to("stat"))?;
         match is.file_type {
-            FileType::File => getter.file(&dir.within, name, &is, into, entry.name()).map_err(|wrong| match wrong {
+            Kind::File => getter.file(&dir.within, name, &is, into, entry.name()).map_err(|wrong| match wrong {
                 Wrong::Source(error) => Failure::new("read", errno(error)),
                 Wrong::Here(error) => {
                     let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
                     Failure::of_copy("write the copy of", errno)
                 }
             }),
-            FileType::Symlink => {
+            Kind::Symlink => {
                 let target = dir.within.readlink(getter.me, name).map_err(errno).map_err(to("read"))?;
                 getter.link(&target, into, entry.name()).map_err(to_copy("make the copy of"))
             }
-            _ => Err(Failure::new("copy (it is neither file, directory nor symbolic link)", Errno::OPNOTSUPP)),
+            _ => Err(no_copy()),
         }
     }
 
     fn leave(&self, _tree: &WalkedTree, dir: &Node<WalkedTree, Made>) -> Result<(), Failure> {
-        let (Made { copy, is }, how) = (&dir.data, self.getter.how);
-        let mode = Mode::from_raw_mode(how.mode(is.permissions, self.getter.me.umask));
-        if how.preserve || is.permissions & 0o700 != 0o700 {
-            rustix::fs::fchmod(copy, mode).map_err(to_copy("give its mode to the copy of"))?;
+        let (Made { copy, mode, is }, how) = (&dir.data, self.getter.how);
+        if let Some(mode) = how.filled(is.permissions, *mode) {
+            rustix::fs::fchmod(copy, Mode::from_raw_mode(mode)).map_err(to_copy("give its mode to the copy of"))?;
         }
         if how.preserve {
             rustix::fs::futimens(copy, &times(is)).map_err(to_copy("give its times to the copy of"))?;
@@ -274,12 +302,20 @@ impl Visitor<WalkedTree> for TreeGetter<'_> {
     }
 }
 
-/// A directory in another one, which may be there.
-fn make_dir(dir: BorrowedFd<'_>, name: &CStr, mode: u32) -> Result<OwnedFd, Errno> {
-    match rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(mode)) {
-        Ok(()) | Err(Errno::EXIST) => {}
+/// A directory in another one, and the mode that it has got; none if it was there.
+fn make_dir(
+    dir: BorrowedFd<'_>,
+    name: impl rustix::path::Arg + Copy,
+    mode: u32,
+    follow: OFlags,
+) -> Result<(OwnedFd, Option<u32>), Errno> {
+    let is_new = match rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(mode)) {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
         Err(errno) => return Err(errno),
-    }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(dir, name, flags, Mode::empty())
+    };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let made = rustix::fs::openat(dir, name, flags | follow, Mode::empty())?;
+    let mode = if is_new { Some(rustix::fs::fstat(&made)?.st_mode & 0o7777) } else { None };
+    Ok((made, mode))
 }

@@ -9,6 +9,7 @@ macro_rules! paths {
 
 pub(crate) mod cat;
 pub(crate) mod complete;
+mod copies;
 pub(crate) mod get;
 mod glob;
 pub(crate) mod ln;

@@ -2,7 +2,7 @@
 //!
 //! A file gets its name when all of it is there and durable; until then, and if this process ends before, the name leads to what it led to.
 
-use super::get::CopyHow;
+use super::copies::{CopyHow, Given, no_copy};
 use super::name::{self, Target};
 use super::walked::errno;
 use super::{AtArgs, Work, is};
@@ -35,8 +35,10 @@ pub(crate) struct PutArgs {
 }
 
 pub(crate) fn run(args: PutArgs) -> anyhow::Result<()> {
-    let mut work = args.at.begin();
     let (dest, sources) = args.paths.split_last().expect("two at least");
+    let keeps_nothing = args.how.preserve && sources.iter().any(|source| source == "-");
+    ensure!(!keeps_nothing, "-p and - contradict each other: standard input has no mode and no times");
+    let mut work = args.at.begin();
     let dest = work.one(dest)?;
     let into = dest.is_dir(&work.me);
     ensure!(into || sources.len() == 1, "{} is not a directory: several files need one", dest.shown());
@@ -44,8 +46,9 @@ pub(crate) fn run(args: PutArgs) -> anyhow::Result<()> {
     // With --preserve modes are those of the sources, whatever the umask is.
     let umask = if args.how.preserve { 0 } else { work.me.umask };
     let putter = Putter { me: Caller { umask, ..work.me.clone() }, how: &args.how, progress: &progress };
+    let mut given = Given::default();
     for source in sources {
-        if let Err(error) = put(&work, &putter, source, &dest, into) {
+        if let Err(error) = put(&work, &putter, source, (&dest, into), &mut given) {
             work.report.note(&format!("{error:#}"));
         }
     }
@@ -53,8 +56,15 @@ pub(crate) fn run(args: PutArgs) -> anyhow::Result<()> {
     work.end()
 }
 
-fn put(work: &Work, putter: &Putter<'_>, source: &OsStr, dest: &Target, into: bool) -> anyhow::Result<()> {
+fn put(
+    work: &Work,
+    putter: &Putter<'_>,
+    source: &OsStr,
+    (dest, into): (&Target, bool),
+    given: &mut Given,
+) -> anyhow::Result<()> {
     if source == "-" {
+        ensure!(!into, "{} is a directory: standard input has no name that it could get in it", dest.shown());
         refused(putter, dest)?;
         let mut writer = putter.begin(&dest.client, &dest.path, 0o666)?;
         writer.copy_from(&mut putter.counted(io::stdin().lock()))?;
@@ -63,21 +73,31 @@ fn put(work: &Work, putter: &Putter<'_>, source: &OsStr, dest: &Target, into: bo
     }
     let path = Path::new(source);
     let told = || format!("cannot read {}", path.shown());
-    // Looked at first: a FIFO would let whoever opens it wait.
     let is = path.metadata().with_context(told)?;
-    let dest = match name::last(source.as_bytes()) {
-        Some(name) if into => dest.below(name),
-        // What ends with dots: its entries go into the directory.
-        _ => dest.clone(),
-    };
+    // What ends with dots has no name: its entries go into the directory.
+    let name = name::last(source.as_bytes()).filter(|_| into);
+    let dest = name.map_or_else(|| dest.clone(), |name| dest.below(name));
     if is.is_dir() {
         ensure!(putter.how.recursive, "{} is a directory: give -r", path.shown());
-        return put_tree(work, putter, path, is.permissions().mode(), &dest);
+        // A symbolic link that has the name in the directory is nobody's word.
+        let link = if name.is_some() { Link::Itself } else { Link::Follow };
+        return put_tree(work, putter, path, is.permissions().mode(), (&dest, link));
+    }
+    if let Some(name) = name
+        && !given.is_free(name, source.as_bytes())?
+    {
+        return Ok(());
     }
     refused(putter, &dest)?;
+    // A FIFO is read as cp reads one: until whoever writes into it is done.
     let mut file = File::open(path).with_context(told)?;
     let stat = rustix::fs::fstat(&file).with_context(told)?;
-    putter.file(&mut file, &stat, &dest.client, &dest.path)?;
+    putter.file(&mut file, &stat, &dest.client, &dest.path).map_err(|error| {
+        let is_here = matches!(error.kind(), ErrorKind::Local(_));
+        let error = anyhow::Error::from(error);
+        if is_here { error.context(told()) } else { error }
+    })?;
+    name.into_iter().for_each(|name| given.give(name, source.as_bytes()));
     Ok(())
 }
 
@@ -86,14 +106,28 @@ fn refused(putter: &Putter<'_>, dest: &Target) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn put_tree(work: &Work, putter: &Putter<'_>, source: &Path, mode: u32, dest: &Target) -> anyhow::Result<()> {
-    let made = dest.client.mkdir(&putter.me, &dest.path, mode & 0o777 | 0o700);
-    made.map(drop).or_else(|error| if is(&error, Errno::EXIST) { Ok(()) } else { Err(error) })?;
-    let top = dest.client.within(&work.me, &dest.path, Link::Follow)?;
+fn put_tree(
+    work: &Work,
+    putter: &Putter<'_>,
+    source: &Path,
+    mode: u32,
+    (dest, link): (&Target, Link),
+) -> anyhow::Result<()> {
+    let top = make_dir(putter, &dest.client, &dest.path, mode, link)?;
     let roots = [source.to_owned()];
     let trees = Trees { roots: &roots, follow: true, descend: true, jobs: putter.how.many.jobs() };
     walk(&Local::default(), &trees, &TreePutter { putter, top }, &work.report);
     Ok(())
+}
+
+/// The copy of a directory that has that mode.
+fn make_dir(putter: &Putter<'_>, client: &Client, path: &[u8], mode: u32, link: Link) -> Result<Made, Error> {
+    let mode = match client.mkdir(&putter.me, path, CopyHow::filling(mode)) {
+        Ok(made) => Some(made.permissions & 0o7777),
+        Err(error) if is(&error, Errno::EXIST) => None,
+        Err(error) => return Err(error),
+    };
+    Ok(Made { copy: client.within(&putter.me, path, link)?, mode })
 }
 
 struct Putter<'a> {
@@ -163,31 +197,34 @@ impl Putter<'_> {
     }
 }
 
+/// The copy of a directory.
+#[derive(Clone)]
+struct Made {
+    copy: Client,
+    /// The mode that it was made with, unless it was there.
+    mode: Option<u32>,
+}
+
 /// Copies what a walk meets.
 struct TreePutter<'a> {
     putter: &'a Putter<'a>,
-    top: Client,
+    top: Made,
 }
 
 impl Visitor<Local> for TreePutter<'_> {
-    /// The copy.
-    type Dir = Client;
+    type Dir = Made;
 
-    fn enter(&self, dir: &Entry<'_, Local, Client>, _open: &OwnedFd, is: &Attributes) -> Result<Client, Failure> {
+    fn enter(&self, dir: &Entry<'_, Local, Made>, _open: &OwnedFd, is: &Attributes) -> Result<Made, Failure> {
         let Some(parent) = dir.parent() else { return Ok(self.top.clone()) };
-        let (me, name, made) = (&self.putter.me, dir.name().to_bytes(), to_copy("make the copy of"));
-        match parent.data.mkdir(me, name, is.permissions & 0o777 | 0o700).map_err(errno) {
-            Ok(_) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(made(errno)),
-        }
-        parent.data.within(me, name, Link::Itself).map_err(errno).map_err(made)
+        let made = make_dir(self.putter, &parent.data.copy, dir.name().to_bytes(), is.permissions, Link::Itself);
+        made.map_err(errno).map_err(to_copy("make the copy of"))
     }
 
-    fn visit(&self, entry: &Entry<'_, Local, Client>) -> Result<(), Failure> {
+    fn visit(&self, entry: &Entry<'_, Local, Made>) -> Result<(), Failure> {
         let Some(parent) = entry.parent() else { return Err(Failure::new("list", Errno::NOTDIR)) };
-        let (dir, name) = (at(entry.at()), entry.name());
+        let (dir, name, into) = (at(entry.at()), entry.name(), &parent.data.copy);
         match entry.stat()?.kind {
-            FileType::RegularFile if self.putter.is_refused(&parent.data, name.to_bytes()) => {
+            FileType::RegularFile if self.putter.is_refused(into, name.to_bytes()) => {
                 Err(Failure::new("put", Errno::EXIST))
             }
             FileType::RegularFile => {
@@ -195,7 +232,7 @@ impl Visitor<Local> for TreePutter<'_> {
                 let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
                 let mut file: File = rustix::fs::openat(dir, name, flags, Mode::empty()).map_err(to("open"))?.into();
                 let stat = rustix::fs::fstat(&file).map_err(to("stat"))?;
-                let put = self.putter.file(&mut file, &stat, &parent.data, name.to_bytes());
+                let put = self.putter.file(&mut file, &stat, into, name.to_bytes());
                 put.map_err(|error| match error.kind() {
                     ErrorKind::Local(_) => Failure::new("read", errno(error)),
                     _ => Failure::of_copy("put", errno(error)),
@@ -203,18 +240,17 @@ impl Visitor<Local> for TreePutter<'_> {
             }
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(dir, name, Vec::new()).map_err(to("read"))?;
-                let put = self.putter.link(target.to_bytes(), &parent.data, name.to_bytes());
+                let put = self.putter.link(target.to_bytes(), into, name.to_bytes());
                 put.map_err(errno).map_err(to_copy("make the copy of"))
             }
-            _ => Err(Failure::new("copy (it is neither file, directory nor symbolic link)", Errno::OPNOTSUPP)),
+            _ => Err(no_copy()),
         }
     }
 
-    fn leave(&self, _tree: &Local, dir: &Node<Local, Client>) -> Result<(), Failure> {
-        let (Putter { me, how, .. }, copy) = (self.putter, &dir.data);
+    fn leave(&self, _tree: &Local, dir: &Node<Local, Made>) -> Result<(), Failure> {
+        let (Putter { me, how, .. }, Made { copy, mode }) = (self.putter, &dir.data);
         let stat = rustix::fs::fstat(dir.dir()).map_err(to("stat"))?;
-        if how.preserve || stat.st_mode & 0o700 != 0o700 {
-            let mode = how.mode(stat.st_mode, me.umask);
+        if let Some(mode) = how.filled(stat.st_mode, *mode) {
             copy.chmod(me, "/", mode).map_err(errno).map_err(to_copy("give its mode to the copy of"))?;
         }
         if how.preserve {

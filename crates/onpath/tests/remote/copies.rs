@@ -25,6 +25,17 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
+/// Bytes that a directory takes on the disk with everything in it.
+fn stored(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
+    let of = |path: &Path| match fs::symlink_metadata(path) {
+        Ok(is) if is.is_dir() => stored(path),
+        Ok(is) => is.blocks() * 512,
+        Err(_) => 0, // gone meanwhile
+    };
+    entries.map(|entry| of(&entry.expect("an entry").path())).sum()
+}
+
 #[test]
 fn files_come_and_go() {
     let Some(site) = Site::new("remote/copies::files_come_and_go") else { return };
@@ -110,15 +121,15 @@ fn a_killed_put_leaves_what_was_there() {
     let Some(site) = Site::new(TEST) else { return };
     let mount = site.dev(&[]);
     fs::write(mount.path().join("file"), "before").expect("a file");
-    let free = || crate::common::sys::statvfs(mount.path()).expect("statvfs").f_bfree;
-    let before = free();
+    // Others write and remove on the same disk meanwhile.
+    let before = stored(&site.state());
     // Itself, with nobody in between who would be killed in its place.
     let mut command = Command::new(binary());
     command.args(["put", "--at"]).arg(site.state()).args(["-", "file"]);
     let mut child = command.stdin(Stdio::piped()).spawn().expect("onpath runs");
     let mut input = child.stdin.take().expect("piped");
     input.write_all(&vec![1; 8 << 20]).expect("put reads");
-    wait_until("a part of it is written", || free() < before);
+    wait_until("a part of it is written", || stored(&site.state()) >= before + (1 << 20));
     child.kill().expect("kill of our child");
     child.wait().expect("wait of our child");
     drop(input);
@@ -172,15 +183,138 @@ fn trees_come_and_go() {
     fs::create_dir_all(trap.join("copy")).expect("mkdir");
     symlink(&outside, trap.join("copy/a")).expect("symlink");
     shell.fails(1, "get", &["-r", "/copy", text(&trap)], &["copy/a", "Not a directory"]);
+    fs::remove_file(trap.join("copy/a")).expect("unlink");
+    fs::rename(trap.join("copy"), trap.join("other")).expect("rename");
+    symlink(&outside, trap.join("copy")).expect("symlink");
+    shell.fails(1, "get", &["-r", "/copy", text(&trap)], &["trap/copy", "Not a directory", "1 failure"]);
     assert!(names(&outside).is_empty());
     symlink("/tree", mount.path().join("copy/trap")).expect("symlink");
     fs::create_dir(tree.join("trap")).expect("mkdir");
     fs::write(tree.join("trap/planted"), "").expect("a file");
     shell.fails(1, "put", &["-r", text(&tree.join("trap")), "/copy/sub/.."], &["copy/sub"]);
     shell.fails(1, "put", &["-r", &format!("{}/.", text(&tree)), "/copy/."], &["trap"]);
+    symlink("/tree", mount.path().join("trap")).expect("symlink");
+    shell.fails(1, "put", &["-r", text(&tree.join("trap")), "/"], &["/trap: Not a directory", "1 failure"]);
     assert!(!mount.path().join("tree/planted").exists());
+    // What the command line names is meant.
+    shell.ok("put", &["-r", &format!("{}/.", text(&tree.join("trap"))), "/trap"]);
+    assert!(mount.path().join("tree/planted").exists());
     mount.stop();
     cluster.stop();
+}
+
+/// A second source of the same name takes the place of nothing that this command has made.
+#[test]
+fn no_source_takes_the_place_of_another() {
+    let Some(site) = Site::new("remote/copies::no_source_takes_the_place_of_another") else { return };
+    let mount = site.dev(&[]);
+    let (shell, here) = (Shell::at(&site), site.root().join("here"));
+    for top in [mount.path(), &here] {
+        for name in ["a/f", "b/f", "b/g", "a/d/x", "b/d/y"] {
+            fs::create_dir_all(top.join(name).parent().expect("a directory")).expect("mkdir");
+            fs::write(top.join(name), name).expect("a file");
+        }
+        fs::create_dir(top.join("into")).expect("mkdir");
+    }
+    let (theirs, ours) = (mount.path().join("into"), here.join("into"));
+    let local = |name: &str| text(&here).to_owned() + name;
+    let check = |into: &Path| {
+        assert_eq!(names(into), ["d", "f", "g"]);
+        assert_eq!(names(&into.join("d")), ["x", "y"], "directories become one, as with cp");
+        assert_eq!(fs::read(into.join("f")).expect("read"), b"a/f");
+    };
+    let said = ["has just been made of", "b/f is left out", "1 failure"];
+    shell.fails(1, "get", &["-r", "a/f", "a/d", "b/f", "b/d", "b/g", text(&ours)], &said);
+    check(&ours);
+    let sources = ["/a/f", "/a/d", "/b/f", "/b/d", "/b/g"].map(local);
+    let put: Vec<&str> = ["-r"].into_iter().chain(sources.iter().map(String::as_str)).chain(["into"]).collect();
+    shell.fails(1, "put", &put, &said);
+    check(&theirs);
+    // The same source twice is one.
+    shell.ok("get", &["-r", "a/f", "a/*", text(&ours)]);
+    shell.ok("put", &[&local("/b/g"), &local("/b/g"), "into"]);
+    mount.stop();
+}
+
+/// Below the directory that the command line names no symbolic link leads a copy elsewhere, whoever has put it there.
+#[test]
+fn get_follows_no_link_below_its_destination() {
+    let Some(site) = Site::new("remote/copies::get_follows_no_link_below_its_destination") else { return };
+    let mount = site.dev(&[]);
+    let (shell, here, outside) = (Shell::at(&site), site.root().join("here"), site.root().join("outside"));
+    fs::create_dir_all(outside.join("dir")).expect("mkdir");
+    fs::create_dir(&here).expect("mkdir");
+    fs::write(outside.join("file"), "kept").expect("a file");
+    for (name, bytes) in [("file", "new"), ("one/kept", "one"), ("two/link/planted", "two"), ("three/link", "three")] {
+        fs::create_dir_all(mount.path().join(name).parent().expect("a directory")).expect("mkdir");
+        fs::write(mount.path().join(name), bytes).expect("a file");
+    }
+    let kept = || {
+        assert_eq!(
+            (fs::read(outside.join("file")).expect("read"), names(&outside)),
+            (b"kept".into(), vec!["dir".into(), "file".into()])
+        );
+        assert!(names(&outside.join("dir")).is_empty());
+    };
+    symlink(outside.join("file"), here.join("file")).expect("symlink");
+    shell.ok("get", &["file", text(&here)]);
+    kept();
+    assert!(!here.join("file").is_symlink() && fs::read(here.join("file")).expect("read") == b"new");
+    // A link that the tree has brought itself.
+    symlink(outside.join("dir"), mount.path().join("one/link")).expect("symlink");
+    shell.ok("get", &["-r", "one/.", text(&here)]);
+    shell.fails(1, "get", &["-r", "two/.", text(&here)], &["two/./link", "Not a directory"]);
+    shell.ok("get", &["-r", "three/.", text(&here)]);
+    kept();
+    assert!(!here.join("link").is_symlink() && fs::read(here.join("link")).expect("read") == b"three");
+    // A FIFO takes the bytes; one behind a link is somebody's.
+    crate::common::sys::mkfifo(outside.join("fifo").as_path(), 0o600).expect("mkfifo");
+    fs::remove_file(here.join("file")).expect("unlink");
+    symlink(outside.join("fifo"), here.join("file")).expect("symlink");
+    shell.ok("get", &["file", text(&here)]);
+    assert!(!here.join("file").is_symlink());
+    mount.stop();
+}
+
+/// A directory that was there has its mode from somebody who meant it.
+#[test]
+fn directories_that_were_there_keep_their_modes() {
+    let Some(site) = Site::new("remote/copies::directories_that_were_there_keep_their_modes") else { return };
+    let mount = site.dev(&[]);
+    let (shell, here) = (Shell::at(&site), site.root().join("here"));
+    let mode = |path: &Path| fs::metadata(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())).mode() & 0o7777;
+    let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).expect("chmod");
+    for top in [mount.path(), &here] {
+        for name in ["tree/below", "into/tree/below", "other"] {
+            fs::create_dir_all(top.join(name)).expect("mkdir");
+        }
+        for name in ["into/tree", "into/tree/below"] {
+            set(&top.join(name), 0o2771);
+        }
+        set(&top.join("other"), 0o2777);
+        for name in ["tree", "tree/below"] {
+            set(&top.join(name), 0o555);
+        }
+    }
+    let local = |name: &str| format!("{}/{name}", text(&here));
+    let call = |options: &[&str], into: &str| {
+        shell.ok("get", &[options, &["tree", &local(into)]].concat());
+        shell.ok("put", &[options, &[&local("tree"), into]].concat());
+    };
+    call(&["-r"], "into");
+    call(&["-r"], "other");
+    for top in [mount.path(), &here] {
+        for name in ["tree", "tree/below"] {
+            assert_eq!(mode(&top.join("into").join(name)), 0o2771, "{name} in {}", top.display());
+            let new = mode(&top.join("other").join(name));
+            assert_eq!((new & 0o7700, new & 0o7022), (0o2500, 0o2000), "{new:o}: new, in a directory with setgid");
+        }
+    }
+    call(&["-rp"], "into");
+    for top in [mount.path(), &here] {
+        assert_eq!(mode(&top.join("into/tree/below")), 0o555);
+    }
+    mount.stop();
 }
 
 /// What a copy has no place for is no file that somebody has removed from the source.
@@ -202,6 +336,21 @@ fn a_destination_that_goes_is_told() {
     assert_eq!(said.code, Some(1), "{said:?}");
     let words = ["cannot write the copy of", "tree/big: No such file"];
     assert!(words.iter().all(|words| said.errors.contains(words)), "{said:?}");
+    mount.stop();
+}
+
+/// Standard input has nothing to preserve, and no name.
+#[test]
+fn standard_input_is_bytes_alone() {
+    let Some(site) = Site::new("remote/copies::standard_input_is_bytes_alone") else { return };
+    let mount = site.dev(&[]);
+    let shell = Shell::at(&site);
+    fs::create_dir(mount.path().join("dir")).expect("mkdir");
+    shell.fails(1, "put", &["-p", "-", "file"], &["-p and - contradict each other"]);
+    shell.fails(1, "put", &["-", "dir"], &["dir is a directory: standard input has no name"]);
+    assert_eq!((names(mount.path()), names(&mount.path().join("dir")).len()), (vec!["dir".to_owned()], 0));
+    shell.ok("put", &["-", "file"]);
+    assert_eq!(fs::metadata(mount.path().join("file")).expect("stat").mode() & 0o022, 0, "the umask counts");
     mount.stop();
 }
 
