@@ -1,5 +1,6 @@
 //! `onpath ln [-s] [-f] TARGET LINK` and `onpath ln [-s] [-f] TARGET… DIRECTORY`
 
+use super::copies::Given;
 use super::name::{self, joined};
 use super::{AtArgs, Target, Work, is};
 use anyhow::ensure;
@@ -31,42 +32,71 @@ pub(crate) struct LnArgs {
 
 pub(crate) fn run(args: LnArgs) -> anyhow::Result<()> {
     let mut work = args.at.begin();
-    let (last, sources) = args.paths.split_last().expect("two at least");
+    let (last, words) = args.paths.split_last().expect("two at least");
     let last = work.one(last)?;
+    let targets = if args.symbolic { texts(words)? } else { files(&mut work, words, &last)? };
     let into = !args.no_target_directory && last.is_dir(&work.me);
-    ensure!(into || sources.len() == 1, "{} is not a directory: several links need one", last.shown());
-    for source in sources {
-        if args.symbolic {
-            let is_url = url::is_url(Path::new(source));
-            ensure!(!is_url, "{} is a URL: the target of a symbolic link is a path", source.shown());
-            let place = place(&last, into, name::last(source.as_bytes()));
-            let made =
-                make(&work, &args, &place, &|new| new.client.symlink(&work.me, &new.path, source.as_bytes()).map(drop));
-            work.told(made);
-            continue;
-        }
-        for target in work.targets(std::slice::from_ref(source))? {
-            ensure!(
-                target.client.source() == last.client.source(),
-                "{} and {} are in different file systems: only a symbolic link leads from one to the other",
-                target.shown(),
-                last.shown()
-            );
-            let place = place(&last, into, name::last(&target.path));
-            let made =
-                make(&work, &args, &place, &|new| target.client.link(&work.me, &target.path, &new.path).map(drop));
-            work.told(made);
+    ensure!(into || targets.len() == 1, "{} is not a directory: several links need one", last.shown());
+    let mut given = Given::default();
+    for target in &targets {
+        if let Err(error) = link(&work, &args, target, (&last, into), &mut given) {
+            work.report.note(&error.to_string());
         }
     }
     work.end()
 }
 
-/// Where the link of something of that name goes.
-fn place(last: &Target, into: bool, name: Option<&[u8]>) -> Target {
-    match name {
-        Some(name) if into => last.below(name),
-        _ => last.clone(),
+/// What a link leads to.
+enum To<'a> {
+    /// This text, which is symbolic.
+    Text(&'a OsString),
+    File(Target),
+}
+
+fn texts(words: &[OsString]) -> anyhow::Result<Vec<To<'_>>> {
+    for word in words {
+        let is_url = url::is_url(Path::new(word));
+        ensure!(!is_url, "{} is a URL: the target of a symbolic link is a path", word.shown());
     }
+    Ok(words.iter().map(To::Text).collect())
+}
+
+fn files(work: &mut Work, words: &[OsString], last: &Target) -> anyhow::Result<Vec<To<'static>>> {
+    let targets = work.targets(words)?;
+    for target in &targets {
+        ensure!(
+            target.client.source() == last.client.source(),
+            "{} and {} are in different file systems: only a symbolic link leads from one to the other",
+            target.shown(),
+            last.shown()
+        );
+    }
+    Ok(targets.into_iter().map(To::File).collect())
+}
+
+fn link(
+    work: &Work,
+    args: &LnArgs,
+    target: &To<'_>,
+    (last, into): (&Target, bool),
+    given: &mut Given,
+) -> anyhow::Result<()> {
+    let (path, told) = match target {
+        To::Text(text) => (text.as_bytes(), text.as_bytes().to_vec()),
+        To::File(file) => (&file.path[..], file.name()),
+    };
+    let name = name::last(path).filter(|_| into);
+    let place = name.map_or_else(|| last.clone(), |name| last.below(name));
+    // A link that is a text is made again of it; a further name may be the last one that a file has.
+    if let Some(name) = name.filter(|_| args.force && !args.symbolic) {
+        given.is_free(name, &told)?;
+    }
+    make(work, args, &place, &|new| match target {
+        To::Text(text) => new.client.symlink(&work.me, &new.path, text.as_bytes()).map(drop),
+        To::File(file) => file.client.link(&work.me, &file.path, &new.path).map(drop),
+    })?;
+    name.into_iter().for_each(|name| given.give(name, &told));
+    Ok(())
 }
 
 /// Makes a link; with --force beside its place first, so that the name is never missing.

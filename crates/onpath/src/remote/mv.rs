@@ -1,9 +1,10 @@
 //! `onpath mv [-n] SOURCE DEST` and `onpath mv [-n] SOURCE… DIRECTORY`
 
-use super::{AtArgs, Target, Work, is, name};
+use super::copies::Given;
+use super::{AtArgs, Target, Work, name};
 use anyhow::ensure;
 use clap::Args;
-use onpath_client::{Error, Replace};
+use onpath_client::Replace;
 use rustix::io::Errno;
 use std::ffi::OsString;
 
@@ -30,10 +31,12 @@ pub(crate) struct MvArgs {
 
 pub(crate) fn run(args: MvArgs) -> anyhow::Result<()> {
     let mut work = args.at.begin();
-    let mut sources = work.targets(&args.paths)?;
-    let last = sources.pop().expect("two at least");
+    let (last, sources) = args.paths.split_last().expect("two at least");
+    let sources = work.targets(sources)?;
+    let last = work.one(last)?;
     let into = !args.no_target_directory && last.is_dir(&work.me);
     ensure!(into || sources.len() == 1, "{} is not a directory: only one thing can get its name", last.shown());
+    let mut given = Given::default();
     for source in sources {
         ensure!(
             source.client.source() == last.client.source(),
@@ -41,35 +44,44 @@ pub(crate) fn run(args: MvArgs) -> anyhow::Result<()> {
             source.shown(),
             last.shown()
         );
-        let dest = match name::last(&source.path) {
-            Some(name) if into => last.below(name),
-            _ => last.clone(),
-        };
-        match rename(&work, &args, &source, &dest) {
-            Ok(true) => {}
-            Ok(false) => work.report.note(&format!("{} and {} are the same file", source.shown(), dest.shown())),
+        let name = name::last(&source.path).filter(|_| into);
+        let dest = name.map_or_else(|| last.clone(), |name| last.below(name));
+        match rename(&work, &args, &source, (&dest, name), &mut given) {
+            Ok(()) => {}
             Err(error) => work.report.note(&error.to_string()),
         }
     }
     work.end()
 }
 
-/// Renames; false if both are names of one file.
-fn rename(work: &Work, args: &MvArgs, source: &Target, dest: &Target) -> Result<bool, Error> {
+/// Renames; `name` is what the directory that things are moved into knows it by.
+fn rename(
+    work: &Work,
+    args: &MvArgs,
+    source: &Target,
+    (dest, name): (&Target, Option<&[u8]>),
+    given: &mut Given,
+) -> anyhow::Result<()> {
     let replace = match (args.no_clobber, args.exchange) {
         (true, _) => Replace::No,
         (_, true) => Replace::Exchange,
         _ => Replace::Yes,
     };
+    let is = source.lstat(&work.me)?;
     if replace == Replace::Yes
-        && let (Ok(is), Ok(there)) = (source.lstat(&work.me), dest.lstat(&work.me))
-        && is.ino == there.ino
+        && let Ok(there) = dest.lstat(&work.me)
     {
         // rename(2) would leave both names.
-        return Ok(false);
+        ensure!(is.ino != there.ino, "{} and {} are the same file", source.shown(), dest.shown());
+        // A directory takes the place of nothing but an empty one.
+        if let Some(name) = name.filter(|_| !is.is_dir()) {
+            given.is_free(name, &source.name())?;
+        }
     }
     match source.client.rename(&work.me, &source.path, &dest.path, replace) {
-        Err(error) if args.no_clobber && is(&error, Errno::EXIST) => Ok(true),
-        result => result.map(|()| true),
+        Err(error) if args.no_clobber && super::is(&error, Errno::EXIST) => return Ok(()),
+        result => result?,
     }
+    name.into_iter().for_each(|name| given.give(name, &source.name()));
+    Ok(())
 }

@@ -20,7 +20,7 @@ fn plant(root: &Path) {
 }
 
 /// Each of these by our command on one file system, and by coreutils on another: both end alike, and so do the trees.
-const CALLS: [&[&str]; 34] = [
+const CALLS: [&[&str]; 45] = [
     &["mv", "a", "c"],
     &["mv", "a", "b"],
     &["mv", "-n", "a", "b"],
@@ -42,6 +42,18 @@ const CALLS: [&[&str]; 34] = [
     &["mv", "dangling", "full"],
     &["mv", "dir", "dir/below"],
     &["mv", "dir/", "other/"],
+    // Two sources of one name.
+    &["mv", "a", "dir/a", "full"],
+    &["mv", "dir/a", "a", "b", "full"],
+    &["mv", "-n", "a", "dir/a", "full"],
+    &["mv", "a", "a", "full"],
+    &["mv", "a", "b", "dir/a", "missing", "full"],
+    &["mv", "-n", "missing", "b"],
+    &["mv", "-f", "missing", "b"],
+    &["ln", "a", "dir/a", "full"],
+    &["ln", "-f", "a", "dir/a", "full"],
+    &["ln", "-f", "b", "a", "dir"],
+    &["ln", "-sf", "a", "full/a", "full"],
     &["ln", "a", "c"],
     &["ln", "a", "b"],
     &["ln", "-f", "a", "b"],
@@ -90,11 +102,42 @@ fn names_move_as_with_coreutils() {
     // coreutils of some years have no --exchange.
     shell.ok("mv", &["-T", "--exchange", "0/dir", "0/full"]);
     assert!(ours.path().join("0/full/below/deep").exists() && ours.path().join("0/dir/x").exists());
-    shell.fails(1, "mv", &["--exchange", "0/b", "0/missing"], &["0/b: No such file"]);
+    // What is wrong is said of the path with which it is wrong.
+    shell.fails(1, "mv", &["--exchange", "0/b", "0/missing"], &["0/missing: No such file"]);
+    shell.fails(1, "mv", &["--exchange", "0/missing", "0/b"], &["0/missing: No such file"]);
+    shell.fails(1, "mv", &["1/b", "1/missing/x"], &["1/missing/x: No such file"]);
+    shell.fails(1, "mv", &["1/missing", "1/missing/x"], &["1/missing: No such file"]);
+    shell.fails(1, "mv", &["-T", "2/dir", "2/full"], &["2/full: Directory not empty"]);
+    shell.fails(1, "ln", &["1/b", "1/missing/x"], &["1/missing/x: No such file"]);
+    shell.fails(1, "ln", &["1/b", "1/again"], &["1/again: File exists"]);
+    shell.fails(1, "ln", &["1/missing", "1/new"], &["1/missing: No such file"]);
     shell.fails(1, "ln", &["-s", "onpath://127.0.0.1/x", "0/url"], &["is a URL"]);
     ours.stop();
     theirs.stop();
     site.assert_clean("after mv and ln");
+}
+
+/// A pattern stands for what is moved or linked; where it goes is one place.
+#[test]
+fn a_pattern_is_no_destination() {
+    let Some(site) = Site::new("remote/moving::a_pattern_is_no_destination") else { return };
+    let mount = site.dev(&[]);
+    plant(mount.path());
+    let at = |name: &str| mount.path().join(name);
+    let shell = Shell::at(&site);
+    let before = list(mount.path(), Times::Ignored);
+    for verb in ["mv", "ln"] {
+        shell.fails(1, verb, &["b", "[df][iu]*"], &["'[df][iu]*' fits 2 paths"]);
+        shell.fails(1, verb, &["?", "again", "[df][iu]*"], &["fits 2 paths"]);
+        shell.fails(1, verb, &["*", "none*"], &["'none*' is not a directory"]);
+    }
+    shell.fails(1, "ln", &["-f", "[ab]", "c"], &["c is not a directory: several links need one"]);
+    crate::common::tree::assert_same("nothing is done", &before, &list(mount.path(), Times::Ignored));
+    shell.ok("mv", &["[ab]", "fu*"]);
+    assert!(at("full/a").exists() && at("full/b").exists() && !at("a").exists());
+    shell.ok("mv", &["full/a", "new*"]);
+    assert_eq!(fs::read(at("new*")).expect("a name that fits nothing"), b"a");
+    mount.stop();
 }
 
 #[test]
