@@ -110,6 +110,27 @@ fn within_its_limit_an_index_goes_on_by_giving_up_leaves() {
     assert!(index.get(DirId::ROOT).is_some());
 }
 
+/// Somebody makes directories with the longest names, and removes them: others find as much room as before.
+#[test]
+fn long_names_that_are_gone_leave_their_memory_to_others() {
+    let mut index = index(100 * PAGE_BYTES);
+    bind(&mut index, 1, 0, "").unwrap();
+    let fill = |index: &mut Hi<Heap>, len: usize| {
+        let mut held = 0;
+        while bind(index, held + 2, 1, &format!("{held:0len$}")).is_ok() {
+            held += 1;
+        }
+        held
+    };
+    let mut most = vec![];
+    for len in [8, 255, 8, 16, 24, 32, 40, 48, 8] {
+        most.push(fill(&mut index, len));
+        (2..2 + most[most.len() - 1]).for_each(|id| assert!(index.remove(DirId(id)).is_some()));
+    }
+    assert!(most[0] > 4_000 && most[1] > 900, "{most:?}");
+    assert!(most[2] * 10 > most[0] * 9 && most[8] * 10 > most[0] * 9, "{most:?}");
+}
+
 /// The lists, the directories of segments and access parts are beside the pages that the limit is about.
 #[test]
 fn no_page_is_touched_beyond_the_limit_though_parents_go_first() {
@@ -126,7 +147,6 @@ fn no_page_is_touched_beyond_the_limit_though_parents_go_first() {
     }
     assert!(index.memory().touched < 64 * PAGE_BYTES + (1 << 20));
     for parent in 0..held {
-        // Some children could not be counted; nothing else is forgotten.
         assert!(index.child(DirId(2 * parent + 2), b"c").is_some());
         assert!(index.remove(DirId(2 * parent + 3)).is_some());
     }
