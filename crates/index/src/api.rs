@@ -28,7 +28,7 @@ pub struct Memory {
 pub trait Index {
     /// Holds a directory from now on under this parent and name, with this access part and grant, whatever was known of it. A directory that
     /// had this place is held no longer. Its children stay what they are: they are bound to its id. [`IndexError::Circle`] if it would lie below
-    /// itself.
+    /// itself: to see that, all directories above the parent are looked at if the directory has held children.
     fn bind(&mut self, directory: &Directory<'_>) -> Result<Bound, IndexError>;
 
     /// Changes the access part and the grant of a directory; none is held by this id: false.
@@ -57,8 +57,8 @@ pub trait Index {
         }
     }
 
-    /// At most `count` directories to be given up next, with the grants to be told to their homes: never the root nor one with held children
-    /// (as far as there was memory to count them), those that were not used lately first. Who gets them removes them.
+    /// At most `count` directories to be given up next, with the grants to be told to their homes: never the root nor one with held children,
+    /// those that were not used lately first. Who gets them removes them.
     fn candidates(&mut self, count: usize, found: &mut alloc::vec::Vec<(DirId, Grant)>);
 
     /// Calls `each` for all directories, in no order that means anything.

@@ -1,6 +1,5 @@
 //! Children of directories that are not held, and of those that have very many: how many there are, by the id of the parent.
 
-use super::CHANGE_PAGES;
 use super::pages::{Pages, Slabs};
 use super::table::{Entry, SPLIT_PAGES, Table};
 use crate::hash::Secret;
@@ -64,9 +63,14 @@ impl Beside {
         found.map_or(0, |at| self.table.get(pages, at)[1] & COUNT_MASK)
     }
 
-    /// Sets a count; 0 takes no memory. Counts only say what is given up first, so a new one is not kept if there is no page for it beyond those
-    /// that a change may need.
-    pub(super) fn set<S: Slabs>(&mut self, pages: &mut Pages<S>, secret: &Secret, parent: DirId, count: u64) {
+    /// Whether a count of this directory can be [set](Beside::set), if there are [`SPLIT_PAGES`] pages.
+    pub(super) fn has_room(&self, secret: &Secret, parent: DirId) -> bool {
+        self.table.has_room(place(secret, parent))
+    }
+
+    /// Sets a count; 0 takes no memory. False: it is a new one, and there is no memory for it.
+    #[must_use]
+    pub(super) fn set<S: Slabs>(&mut self, pages: &mut Pages<S>, secret: &Secret, parent: DirId, count: u64) -> bool {
         let place = place(secret, parent);
         let found = self.table.find(pages, place, |words| words[0] == parent.0);
         let second = place << 48 | count & COUNT_MASK;
@@ -77,13 +81,14 @@ impl Beside {
             }
             Some(at) => self.table.get_mut(pages, at)[1] = second,
             None if count == 0 => {}
-            None if pages.ensure(CHANGE_PAGES + SPLIT_PAGES).is_err() || !self.table.has_room(place) => {}
+            None if pages.ensure(SPLIT_PAGES).is_err() || !self.table.has_room(place) => return false,
             None => {
                 let place_of = |_: &Pages<S>, words: &[u64; 2]| self::place(secret, DirId(words[0]));
                 self.table.put(pages, place, &[parent.0, second], place_of);
                 self.len += 1;
             }
         }
+        true
     }
 
     pub(super) fn memory(&self) -> usize {

@@ -34,8 +34,10 @@ use pages::Pages;
 use record::{CROWD, Key, Records, Stored, Words};
 use table::{SPLIT_PAGES, Slot, Table};
 
-/// Pages that a change may need: for a record, its id, and a long name.
+/// Pages that a new entry may need: for a record, its id, and a long name.
 const CHANGE_PAGES: usize = 2 * SPLIT_PAGES + 1;
+/// Pages that counts of children may need that come beside at a change: of the directory, of its parent, and of who had its place.
+const COUNT_PAGES: usize = 3 * SPLIT_PAGES;
 /// A crowd is counted in its record again when it is down to this.
 const NO_CROWD: u64 = CROWD / 2;
 
@@ -82,15 +84,21 @@ impl<S: Slabs> Hi<S> {
         })
     }
 
-    /// The record of an id, and its entry among the ids.
+    /// The record of an id, and its entry among the ids; perhaps of a ghost.
     #[inline]
-    fn find_id(&self, id: DirId) -> Option<(Slot, Slot)> {
+    fn find_any(&self, id: DirId) -> Option<(Slot, Slot)> {
         let mut record = None;
         let entry = self.ids.find(&self.pages, Ids::tag(&self.secret, id), |place| {
             record = self.records.find(&self.pages, place, |words| record::id(words) == id);
             record.is_some()
         })?;
         Some((record?, entry))
+    }
+
+    /// The record of a directory that is held, and its entry among the ids.
+    #[inline]
+    fn find_id(&self, id: DirId) -> Option<(Slot, Slot)> {
+        self.find_any(id).filter(|&(record, _)| !record::is_ghost(self.records.get(&self.pages, record)))
     }
 
     #[inline]
@@ -110,76 +118,81 @@ impl<S: Slabs> Hi<S> {
         }
     }
 
-    /// Counts a child of `parent` more or less.
+    /// Counts a child of `parent` more or less. One more is counted only where there is room for it. A ghost without children is gone.
     fn count_child(&mut self, parent: DirId, more: bool) {
         if parent == DirId::NONE {
             return;
         }
         let changed = |count: u64| if more { count + 1 } else { count.saturating_sub(1) };
-        let Some((at, _)) = self.find_id(parent) else {
-            let count = changed(self.beside.get(&self.pages, &self.secret, parent));
-            return self.beside.set(&mut self.pages, &self.secret, parent, count);
+        let Some((at, entry)) = self.find_any(parent) else {
+            return self.set_beside(parent, changed(self.beside.get(&self.pages, &self.secret, parent)));
         };
-        let count = record::children(self.records.get(&self.pages, at));
+        let words = self.records.get(&self.pages, at);
+        let (count, is_ghost) = (record::children(words), record::is_ghost(words));
         if count < CROWD {
-            return self.set_children(parent, at, changed(count));
+            self.set_children(parent, at, changed(count));
+            if is_ghost && changed(count) == 0 {
+                self.drop_record((at, entry));
+            }
+            return;
         }
-        let count = self.beside.get(&self.pages, &self.secret, parent);
-        if count == 0 {
-            return; // there was no memory to count it beside: it stays a crowd
-        }
-        let count = changed(count);
+        let count = changed(self.beside.get(&self.pages, &self.secret, parent));
         if count > NO_CROWD {
-            return self.beside.set(&mut self.pages, &self.secret, parent, count);
+            return self.set_beside(parent, count);
         }
-        self.beside.set(&mut self.pages, &self.secret, parent, 0);
+        self.set_beside(parent, 0);
         self.set_children(parent, at, count);
     }
 
     /// Children of a directory that are held.
     fn children(&self, id: DirId, own: Option<Slot>) -> u64 {
-        let count = own.map_or(0, |at| record::children(self.records.get(&self.pages, at)));
-        if count == 0 || count == CROWD { count.max(self.beside.get(&self.pages, &self.secret, id)) } else { count }
+        let count = own.map(|at| record::children(self.records.get(&self.pages, at)));
+        count.filter(|&count| count < CROWD).unwrap_or_else(|| self.beside.get(&self.pages, &self.secret, id))
     }
 
     /// Whether `id` is `parent` or above it.
     fn is_above(&self, id: DirId, parent: DirId) -> bool {
-        let mut above = Some(parent);
-        for _ in 0..=self.len {
-            match above {
-                Some(DirId::NONE) | None => return false,
-                Some(at) if at == id => return true,
-                Some(at) => above = self.get(at).map(|part| part.parent),
-            }
-        }
-        true // a circle that was made while nobody could count children
+        let parents = |&at: &DirId| self.get(at).map(|part| part.parent);
+        core::iter::successors(Some(parent), parents).any(|at| at == id)
+    }
+
+    /// Sets a count beside that is there, or for which [room](Hi::make_room) was made.
+    fn set_beside(&mut self, id: DirId, count: u64) {
+        let kept = self.beside.set(&mut self.pages, &self.secret, id, count);
+        debug_assert!(kept, "there is room for a count that a change adds");
     }
 
     /// Writes a count to a record, or beside it if it is a crowd.
     fn set_children(&mut self, id: DirId, at: Slot, count: u64) {
         if count >= CROWD {
-            self.beside.set(&mut self.pages, &self.secret, id, count);
+            self.set_beside(id, count);
         }
         record::set_children(self.records.get_mut(&mut self.pages, at), count.min(CROWD));
     }
 
-    /// Takes a record out, and all that leads to it. Its children are counted beside from now on.
-    fn take(&mut self, (record, entry): (Slot, Slot)) -> Part {
+    /// Takes a directory out. Its children are counted beside from now on, or, if there is no memory for that, by its ghost.
+    fn take(&mut self, own: (Slot, Slot)) -> Part {
+        let words = *self.records.get(&self.pages, own.0);
+        let (part, children) = (self.part(&words), record::children(&words));
+        self.len -= 1;
+        if children == 0 || children == CROWD || self.beside.set(&mut self.pages, &self.secret, part.id, children) {
+            self.drop_record(own);
+        } else {
+            record::set_ghost(self.records.get_mut(&mut self.pages, own.0));
+        }
+        self.count_child(part.parent, false);
+        part
+    }
+
+    /// Takes a record out, and all that leads to it.
+    fn drop_record(&mut self, (record, entry): (Slot, Slot)) {
         let words = *self.records.get(&self.pages, record);
-        let part = self.part(&words);
         self.ids.remove(&mut self.pages, entry);
         self.records.remove(&mut self.pages, record);
         if let Stored::Long { at, len } = record::name(&words) {
             self.names.remove(&mut self.pages, at, len);
         }
         self.accesses.give_back(&self.secret, record::access(&words));
-        self.len -= 1;
-        let children = record::children(&words);
-        if children > 0 && children < CROWD {
-            self.beside.set(&mut self.pages, &self.secret, part.id, children);
-        }
-        self.count_child(part.parent, false);
-        part
     }
 
     /// Puts a record that is not there. There is room.
@@ -196,20 +209,20 @@ impl<S: Slabs> Hi<S> {
             && let Some((at, _)) = self.find_id(directory.id)
         {
             if children < CROWD {
-                self.beside.set(&mut self.pages, &self.secret, directory.id, 0);
+                self.set_beside(directory.id, 0);
             }
             self.set_children(directory.id, at, children);
         }
     }
 
-    /// Whether a directory can be put, so that nothing is refused half-way.
-    fn make_room(&mut self, id: DirId, key: &Key) -> Result<(), IndexError> {
-        self.pages.ensure(CHANGE_PAGES)?;
-        if self.records.has_room(key.place) && self.ids.has_room(Ids::tag(&self.secret, id)) {
-            Ok(())
-        } else {
-            Err(IndexError::Full)
-        }
+    /// Whether a directory can be put, and who has its place taken out, so that nothing is refused half-way.
+    fn make_room(&mut self, directory: &Directory<'_>, key: &Key, displaced: Option<DirId>) -> Result<(), IndexError> {
+        self.pages.ensure(CHANGE_PAGES + COUNT_PAGES)?;
+        let counted = [directory.id, directory.parent, displaced.unwrap_or_default()];
+        let room = self.records.has_room(key.place)
+            && self.ids.has_room(Ids::tag(&self.secret, directory.id))
+            && counted.into_iter().all(|id| self.beside.has_room(&self.secret, id));
+        if room { Ok(()) } else { Err(IndexError::Full) }
     }
 }
 
@@ -231,10 +244,11 @@ impl<S: Slabs> Index for Hi<S> {
     fn bind(&mut self, directory: &Directory<'_>) -> Result<Bound, IndexError> {
         directory.check()?;
         let key = self.key(directory.parent, directory.name);
-        let own = self.find_id(directory.id);
-        let before = own.map(|(record, _)| self.part(self.records.get(&self.pages, record)));
+        let own = self.find_any(directory.id);
+        let held = own.filter(|&(record, _)| !record::is_ghost(self.records.get(&self.pages, record)));
+        let before = held.map(|(record, _)| self.part(self.records.get(&self.pages, record)));
         let there = self.find(&key, directory.name);
-        if let (Some((record, _)), Some(at)) = (own, there)
+        if let (Some((record, _)), Some(at)) = (held, there)
             && record == at
         {
             self.change(record, directory.access, directory.grant)?;
@@ -245,11 +259,17 @@ impl<S: Slabs> Index for Hi<S> {
         {
             return Err(IndexError::Circle);
         }
-        self.make_room(directory.id, &key)?;
-        let access = self.accesses.take(&self.secret, directory.access)?;
         let displaced = there.map(|at| record::id(self.records.get(&self.pages, at)));
-        if let Some(own) = own {
-            self.take(own);
+        self.make_room(directory, &key, displaced)?;
+        let access = self.accesses.take(&self.secret, directory.access)?;
+        if held.is_some() {
+            self.remove(directory.id);
+        } else if let Some(ghost) = own {
+            let children = record::children(self.records.get(&self.pages, ghost.0));
+            self.drop_record(ghost);
+            if children < CROWD {
+                self.set_beside(directory.id, children);
+            }
         }
         let displaced = displaced.and_then(|id| self.remove(id));
         self.put(directory, &key, access);
@@ -314,7 +334,7 @@ impl<S: Slabs> Index for Hi<S> {
     }
 
     fn each(&self, each: &mut dyn FnMut(&Directory<'_>)) {
-        for words in self.records.all(&self.pages) {
+        for words in self.records.all(&self.pages).filter(|words| !record::is_ghost(words)) {
             let (Part { id, parent, access, grant }, name) = (self.part(words), self.name_of(words));
             each(&Directory { id, parent, name: name.as_bytes(), access, grant });
         }
@@ -339,5 +359,81 @@ impl<S: Slabs> Hi<S> {
         record::set_access(words, number, grant);
         self.accesses.give_back(&self.secret, before);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::walk::{End, Search};
+
+    fn bind(index: &mut Hi<Heap>, id: u64, parent: u64, name: &[u8]) -> Result<Bound, IndexError> {
+        let (access, grant) = (Access { mode: 0o755, ..Access::default() }, Grant::default());
+        index.bind(&Directory { id: DirId(id), parent: DirId(parent), name, access, grant })
+    }
+
+    /// An index of a root and two directories, one in the other, of which the outer one was removed when there was no memory: its ghost is there.
+    fn with_ghost() -> Hi<Heap> {
+        let mut index = Hi::new(Secret::new([6; 16]), Heap, 1 << 20);
+        for (id, parent, name) in [(1, 0, &b""[..]), (2, 1, b"outer"), (3, 2, b"inner"), (4, 3, b"more")] {
+            bind(&mut index, id, parent, name).unwrap();
+        }
+        let mut taken = Vec::new();
+        while index.pages.ensure(1).is_ok() {
+            taken.push(index.pages.take());
+        }
+        assert_eq!(bind(&mut index, 5, 1, b"new"), Err(IndexError::Full));
+        assert_eq!(index.remove(DirId(2)).map(|part| part.id), Some(DirId(2)));
+        assert_eq!(index.beside.get(&index.pages, &index.secret, DirId(2)), 0, "no memory to count beside");
+        taken.into_iter().for_each(|page| index.pages.give_back(page));
+        index
+    }
+
+    fn records(index: &Hi<Heap>) -> usize {
+        index.records.all(&index.pages).count()
+    }
+
+    #[test]
+    fn a_directory_whose_children_nobody_could_count_is_gone_for_all_but_the_counting() {
+        let mut index = with_ghost();
+        assert_eq!((index.len(), records(&index)), (3, 4));
+        let mut all = |_: DirId, _: &Access| Search::Allowed;
+        assert_eq!(index.walk(DirId::ROOT, b"outer/inner", &mut all).end, End::Missing);
+        assert_eq!(index.walk(DirId(2), b"inner", &mut all).end, End::NoStart);
+        assert_eq!((index.get(DirId(2)), index.name(DirId(2)), index.child(DirId::ROOT, b"outer")), (None, None, None));
+        assert_eq!(index.set_access(DirId(2), Access::default(), Grant::default()), Ok(false));
+        assert_eq!(index.remove(DirId(2)), None);
+        index.each(&mut |directory| assert_ne!(directory.id, DirId(2)));
+        assert_eq!(bind(&mut index, 2, 4, b"circle"), Err(IndexError::Circle));
+        // Another one takes its place, and it comes back elsewhere.
+        assert_eq!(bind(&mut index, 6, 1, b"outer"), Ok(Bound::default()));
+        assert_eq!(bind(&mut index, 2, 6, b"back"), Ok(Bound::default()));
+        assert_eq!(index.walk(DirId::ROOT, b"outer/back/inner/more", &mut all).end, End::Found);
+        assert_eq!((index.len(), records(&index)), (5, 5));
+        assert_eq!(bind(&mut index, 2, 4, b"circle"), Err(IndexError::Circle));
+    }
+
+    #[test]
+    fn a_ghost_is_gone_with_the_last_directory_below_it() {
+        let mut index = with_ghost();
+        bind(&mut index, 7, 2, b"other").unwrap();
+        index.remove(DirId(3)).unwrap();
+        assert_eq!(records(&index), 4);
+        bind(&mut index, 7, 1, b"other").unwrap();
+        assert_eq!((index.len(), records(&index)), (3, 3));
+    }
+
+    #[test]
+    fn a_ghost_may_become_a_crowd() {
+        let mut index = with_ghost();
+        let many = CROWD + 10;
+        for id in 0..many {
+            bind(&mut index, 100 + id, 2, alloc::format!("{id}").as_bytes()).unwrap();
+        }
+        let held = index.len();
+        bind(&mut index, 2, 1, b"crowd").unwrap();
+        assert_eq!((index.len(), records(&index)), (held + 1, held + 1));
+        let own = index.find_id(DirId(2)).map(|(record, _)| record);
+        assert_eq!(index.children(DirId(2), own), index.len() as u64 - 3, "all but the root, itself and one below");
     }
 }

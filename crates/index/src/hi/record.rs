@@ -2,13 +2,15 @@
 //!
 //! | word | bits |
 //! |---|---|
-//! | 0 | id 53, length of a short name 4 (15: a long one), used lately 1 |
+//! | 0 | id 53, length of a short name 4 (15: a long one), used lately 1, a ghost 1 |
 //! | 1 | parent 53, children that are held 11 ([`CROWD`]: they are counted beside) |
 //! | 2 | grant 64 |
 //! | 3 | number of the access part 24, bytes 9 to 13 of a short name, or the length of a long one |
 //! | 4 | the first 8 bytes of a short name, or where a long one is 32 and 32 bits more of its hash |
 //!
 //! The first word of a group has 17 bits for each: its fragment, and that it is there.
+//!
+//! A *ghost* is a directory that is held no longer, whose children nobody else could count. No name leads to it.
 
 use super::table::Entry;
 use crate::types::{DirId, Grant};
@@ -24,6 +26,9 @@ const ID_BITS: u32 = 53;
 const ID_MASK: u64 = (1 << ID_BITS) - 1;
 const LONG: u64 = 15;
 const USED: u64 = 1 << 57;
+const GHOST: u64 = 1 << 58;
+/// What of the first word a key is compared with: ghosts have none.
+const KIND_MASK: u64 = LONG | GHOST >> ID_BITS;
 const ACCESS_MASK: u64 = (1 << 24) - 1;
 const NAME_SHIFT: u32 = 24;
 /// Bits of a fragment in the first word of a group.
@@ -94,13 +99,13 @@ impl Key {
         }
     }
 
-    /// Whether the record can have this name: surely if the name is short.
+    /// Whether the record can have this name and is no ghost: surely if the name is short.
     #[inline]
     pub(super) fn fits(&self, words: &Words) -> bool {
         words[1] & ID_MASK == self.parent.0
             && words[3] & !ACCESS_MASK == self.third
             && words[4] & self.fourth_mask == self.fourth
-            && words[0] >> ID_BITS & LONG == self.kind
+            && words[0] >> ID_BITS & KIND_MASK == self.kind
     }
 
     #[inline]
@@ -181,6 +186,14 @@ pub(super) fn set_used(words: &mut Words, used: bool) {
     words[0] = words[0] & !USED | if used { USED } else { 0 };
 }
 
+pub(super) fn is_ghost(words: &Words) -> bool {
+    words[0] & GHOST != 0
+}
+
+pub(super) fn set_ghost(words: &mut Words) {
+    words[0] |= GHOST;
+}
+
 /// A name as its record has it.
 pub(super) enum Stored {
     Short([u8; 16], usize),
@@ -221,6 +234,8 @@ mod tests {
             assert_eq!((access(&words), self::grant(&words)), (3, Grant::default()));
             let Stored::Short(stored, n) = name(&words) else { panic!("a short name") };
             assert_eq!(&stored[..n], bytes);
+            set_ghost(&mut words);
+            assert!(is_ghost(&words) && !key.fits(&words) && id(&words) == DirId::MAX);
         }
     }
 

@@ -14,7 +14,8 @@ pub(crate) struct Naive {
 }
 
 impl Naive {
-    fn is_above(&self, id: DirId, mut at: DirId) -> bool {
+    /// Whether `id` is `at` or above it.
+    pub(crate) fn is_above(&self, id: DirId, mut at: DirId) -> bool {
         while at != id {
             let Some((part, _)) = self.by_id.get(&at) else { return false };
             at = part.parent;
