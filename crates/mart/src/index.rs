@@ -142,7 +142,9 @@ impl<F: Flavor> Index for Tree<F> {
     }
 
     fn child(&self, parent: DirId, name: &[u8]) -> Option<Part> {
-        self.entry(parent).and_then(|above| self.find(above, name)).map(|entry| self.part(entry))
+        // A slash would lead on to what is below the child.
+        let above = self.entry(parent).filter(|_| !name.contains(&b'/'))?;
+        self.find(above, name).map(|entry| self.part(entry))
     }
 
     fn walk<C: Check>(&mut self, from: DirId, path: &[u8], check: &mut C) -> Walk {

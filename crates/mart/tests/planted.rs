@@ -11,7 +11,7 @@ mod way;
 use onpath_index::{Access, Secret};
 use onpath_mart::Mart;
 use onpath_mart::planted::{Planted, plant};
-use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use way::{Caller, callers, directories, violation};
 
 /// The example of *SPMeta §IV-B*: others may, the group may not, and a member comes who does not own the directory.
@@ -28,9 +28,11 @@ fn without_the_descending_pattern_the_theorem_is_broken() {
     assert!(found && all);
 }
 
+/// Whether histories notice it: the same ones each time, as a bug that is rare would be missed by some.
 fn fails(bug: Planted) -> bool {
     let config = Config { cases: 3_000, failure_persistence: None, max_shrink_iters: 0, ..Config::default() };
-    let result = TestRunner::new(config).run(&history::histories(120), |steps| {
+    let seed = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let result = TestRunner::new_with_rng(config, seed).run(&history::histories(120), |steps| {
         plant(Some(bug));
         let done = std::panic::catch_unwind(|| history::run(Mart::new(Secret::new([9; 16]), 1 << 26), &steps));
         plant(None);

@@ -271,6 +271,9 @@ pub(crate) fn refuses<I: Index>(mut index: I) {
     assert_eq!(index.child(DirId(1), b""), None);
     assert_eq!(index.child(DirId(0), b""), None, "the root has no name to be found by");
     assert_eq!(index.child(DirId(1), &[b'x'; 300]), None);
+    for no_name in [&b"d/d"[..], b"d/", b"/d", b"d\0", b"\0", b"d/d/d"] {
+        assert_eq!(index.child(DirId(1), no_name), None, "{no_name:?} is no name");
+    }
     let mut all = |_: DirId, _: &Access| Search::Allowed;
     assert_eq!(index.walk(DirId(9), b"d", &mut all), Walk::NO_START);
     let stopped = index.walk(DirId(1), b"d/d/../d", &mut all);
