@@ -154,6 +154,31 @@ fn no_page_is_touched_beyond_the_limit_though_parents_go_first() {
     assert!(index.is_empty());
 }
 
+/// Each directory has another owner: those have their bound, and leaves that go take theirs along.
+#[test]
+fn access_parts_are_bounded_too() {
+    let limit = 1 << 20;
+    let mut index = index(limit);
+    bind(&mut index, 1, 0, "").unwrap();
+    let (mut refused, mut found) = (0, vec![]);
+    for id in 2..10_000 {
+        let name = name(id);
+        let access = Access { mode: 0o700, uid: id as u32, gid: 7, acl: false };
+        let directory = Directory { access, ..Directory::root(access, Grant::default()) };
+        let directory = Directory { id: DirId(id), parent: DirId::ROOT, name: name.as_bytes(), ..directory };
+        while index.bind(&directory) == Err(IndexError::Full) {
+            refused += 1;
+            index.candidates(10, &mut found);
+            found.drain(..).for_each(|(leaf, _)| assert!(index.remove(leaf).is_some()));
+        }
+        let other = Access { mode: 0o701, ..access };
+        assert_eq!(index.set_access(DirId(id), other, Grant::default()), Ok(true), "its own is free");
+        assert_eq!(index.get(DirId(id)).map(|part| part.access), Some(other));
+        assert!(index.memory().touched <= limit + limit / 8 + (1 << 19), "{:?}", index.memory());
+    }
+    assert!(refused > 500, "{refused}");
+}
+
 #[test]
 fn who_was_used_lately_is_given_up_last() {
     let mut index = index(1 << 26);

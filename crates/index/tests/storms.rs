@@ -1,5 +1,7 @@
-//! The index and a naive tree say the same after long histories of many directories, with memory for all and with little.
+//! The index and a naive tree say the same after long histories of many directories, with memory for all and with little; and of deep chains.
 
+#[path = "common/deep.rs"]
+mod deep;
 #[path = "common/naive.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod naive;
@@ -30,5 +32,12 @@ fn with_little_memory_it_does_so_too() {
         assert!(cfg!(miri) || seen.most > 1_000 && seen.refused > 1_000 && seen.circles > 0, "{seen:?}");
         // Lists and directories of segments are beside the pages.
         assert!(index.memory().touched <= limit + (1 << 20), "{:?}", index.memory());
+    }
+}
+
+#[test]
+fn a_chain_is_as_deep_as_a_file_system_allows() {
+    for parents_first in [true, false] {
+        deep::chain(&mut Hi::new(Secret::new([1; 16]), Heap, 1 << 26), parents_first);
     }
 }

@@ -2,29 +2,49 @@
 
 use alloc::vec::Vec;
 
-/// Nodes of a chunk.
-const CHUNK: usize = 1 << 10;
+/// Bytes of a chunk of nodes, at most.
+const CHUNK_BYTES: usize = 128 << 10;
+/// Numbers of nodes are below this: a [`Ref`](crate::nodes::Ref) has as many bits for them.
+pub(crate) const NUMBERS: usize = 1 << 29;
+
+/// A node that, while it is free, has the number of the next free one.
+pub(crate) trait Node: Default {
+    fn next_free(&mut self) -> &mut u32;
+}
 
 /// See the file's comment.
 #[derive(Debug)]
 pub(crate) struct Arena<T> {
     chunks: Vec<Vec<T>>,
-    free: Vec<u32>,
+    /// The first free node.
+    free: u32,
+    free_count: usize,
 }
 
-impl<T: Default> Arena<T> {
+/// The end of the list of free nodes.
+const NONE: u32 = u32::MAX;
+
+impl<T: Node> Arena<T> {
+    /// Nodes of a chunk: a power of two.
+    const CHUNK: usize = 1 << (CHUNK_BYTES / size_of::<T>()).ilog2();
+
     pub(crate) fn new() -> Arena<T> {
-        Arena { chunks: Vec::new(), free: Vec::new() }
+        Arena { chunks: Vec::new(), free: NONE, free_count: 0 }
     }
 
     /// Puts a node, and tells its number.
     pub(crate) fn put(&mut self, node: T) -> u32 {
-        if let Some(number) = self.free.pop() {
-            *self.at_mut(number) = node;
+        if self.free != NONE {
+            let number = self.free;
+            let place = self.at_mut(number);
+            let next = *place.next_free();
+            *place = node;
+            self.free = next;
+            self.free_count -= 1;
             return number;
         }
-        if self.chunks.last().is_none_or(|chunk| chunk.len() == CHUNK) {
-            self.chunks.push(Vec::with_capacity(CHUNK));
+        if self.chunks.last().is_none_or(|chunk| chunk.len() == Self::CHUNK) {
+            self.chunks.push(Vec::with_capacity(Self::CHUNK));
         }
         let number = self.numbers();
         self.chunks.last_mut().expect("one was added").push(node);
@@ -33,33 +53,51 @@ impl<T: Default> Arena<T> {
 
     /// Takes a node out.
     pub(crate) fn take(&mut self, number: u32) -> T {
-        self.free.push(number);
-        core::mem::take(self.at_mut(number))
+        let free = core::mem::replace(&mut self.free, number);
+        self.free_count += 1;
+        let place = self.at_mut(number);
+        let node = core::mem::take(place);
+        *place.next_free() = free;
+        node
     }
 
     #[inline]
     pub(crate) fn at(&self, number: u32) -> &T {
-        &self.chunks[number as usize / CHUNK][number as usize % CHUNK]
+        &self.chunks[number as usize / Self::CHUNK][number as usize % Self::CHUNK]
     }
 
     #[inline]
     pub(crate) fn at_mut(&mut self, number: u32) -> &mut T {
-        &mut self.chunks[number as usize / CHUNK][number as usize % CHUNK]
+        &mut self.chunks[number as usize / Self::CHUNK][number as usize % Self::CHUNK]
     }
 
     /// All numbers that there were are below this.
     pub(crate) fn numbers(&self) -> u32 {
-        self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len()) as u32
+        self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * Self::CHUNK + last.len()) as u32
     }
 
     /// Nodes that are there.
     pub(crate) fn len(&self) -> usize {
-        self.numbers() as usize - self.free.len()
+        self.numbers() as usize - self.free_count
     }
 
-    /// Bytes that were allocated.
-    pub(crate) fn memory(&self) -> usize {
-        let nodes: usize = self.chunks.iter().map(Vec::capacity).sum();
-        nodes * size_of::<T>() + self.chunks.capacity() * size_of::<Vec<T>>() + self.free.capacity() * size_of::<u32>()
+    /// Bytes that so many nodes more need; none if there are no numbers for them.
+    pub(crate) fn growth(&self, more: usize) -> Option<usize> {
+        let room = self.free_count + self.chunks.len() * Self::CHUNK - self.numbers() as usize;
+        let chunks = more.saturating_sub(room).div_ceil(Self::CHUNK);
+        let list = if self.chunks.len() + chunks > self.chunks.capacity() {
+            self.chunks.capacity().max(4) * size_of::<Vec<T>>()
+        } else {
+            0
+        };
+        let fits = (self.chunks.len() + chunks) * Self::CHUNK <= NUMBERS;
+        fits.then_some(chunks * Self::CHUNK * size_of::<T>() + list)
+    }
+
+    /// Bytes that were allocated, and that were written to at some time.
+    pub(crate) fn memory(&self) -> (usize, usize) {
+        let list = self.chunks.capacity() * size_of::<Vec<T>>();
+        let bytes = |nodes: usize| nodes * size_of::<T>() + list;
+        (bytes(self.chunks.len() * Self::CHUNK), bytes(self.numbers() as usize))
     }
 }

@@ -19,10 +19,6 @@ impl<F: Flavor> Tree<F> {
         core::iter::successors(Some(below), |&at| self.above(at)).any(|at| at == entry)
     }
 
-    fn is_full(&self) -> bool {
-        self.nodes.memory().0 >= self.limit_bytes
-    }
-
     /// Takes out all that is below a directory, if that cannot stay where it is.
     fn take_below(&mut self, entry: Ref) -> TakenOut {
         let mut taken = TakenOut::default();
@@ -105,7 +101,7 @@ impl<F: Flavor> Index for Tree<F> {
         {
             return Err(IndexError::Circle);
         }
-        if self.is_full() {
+        if self.nodes.is_full() {
             return Err(IndexError::Full);
         }
         self.ids.reserve([directory.id, directory.parent])?;
@@ -188,9 +184,8 @@ impl<F: Flavor> Index for Tree<F> {
     }
 
     fn memory(&self) -> Memory {
-        let (_, allocated) = self.nodes.memory();
-        let (reserved, touched) = self.ids.memory();
+        let (nodes, ids) = (self.nodes.memory(), self.ids.memory());
         let way = self.way.capacity() * size_of::<(Ref, usize)>();
-        Memory { reserved: allocated + reserved + way, touched: allocated + touched + way }
+        Memory { reserved: nodes.0 + ids.0 + way, touched: nodes.1 + ids.1 + way }
     }
 }

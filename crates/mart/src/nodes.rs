@@ -1,9 +1,10 @@
 //! Nodes of five sizes: without children, and with at most 4, 16, 48 and 256 (*SPMeta §V-B*).
 
-use crate::arena::Arena;
+use crate::arena::{Arena, NUMBERS, Node};
 use crate::prefix::Prefix;
 use crate::tree::{Embedded, Flavor};
 use crate::value::Value;
+use onpath_index::NAME_BYTES_MAX;
 
 /// A node: its size in the upper three bits, its number among those of that size in the others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,7 +14,7 @@ impl Ref {
     pub(crate) const NONE: Ref = Ref(u32::MAX);
 
     fn new(size: Size, number: u32) -> Ref {
-        Ref((size as u32) << 29 | number)
+        Ref((size as u32) << NUMBERS.ilog2() | number)
     }
 
     #[inline]
@@ -29,7 +30,7 @@ impl Ref {
 
     #[inline]
     fn number(self) -> u32 {
-        self.0 & ((1 << 29) - 1)
+        self.0 & (NUMBERS as u32 - 1)
     }
 
     pub(crate) fn is_some(self) -> bool {
@@ -114,6 +115,18 @@ impl<V: Default, const K: usize, const N: usize> Default for Inner<V, K, N> {
     }
 }
 
+impl Node for Leaf {
+    fn next_free(&mut self) -> &mut u32 {
+        &mut self.head.parent.0
+    }
+}
+
+impl<V: Default, const K: usize, const N: usize> Node for Inner<V, K, N> {
+    fn next_free(&mut self) -> &mut u32 {
+        &mut self.head.parent.0
+    }
+}
+
 /// All nodes of a tree.
 #[derive(Debug)]
 pub(crate) struct Nodes<F: Flavor> {
@@ -124,6 +137,7 @@ pub(crate) struct Nodes<F: Flavor> {
     n256: Arena<Inner<F::Value, 0, 256>>,
     /// Bytes of prefixes that lie beside their nodes.
     beside: usize,
+    limit_bytes: usize,
 }
 
 /// Does one thing with a leaf, or another with an inner node of any size.
@@ -155,7 +169,7 @@ macro_rules! of_any {
 }
 
 impl<F: Flavor> Nodes<F> {
-    pub(crate) fn new() -> Nodes<F> {
+    pub(crate) fn new(limit_bytes: usize) -> Nodes<F> {
         Nodes {
             leaves: Arena::new(),
             n4: Arena::new(),
@@ -163,6 +177,7 @@ impl<F: Flavor> Nodes<F> {
             n48: Arena::new(),
             n256: Arena::new(),
             beside: 0,
+            limit_bytes,
         }
     }
 
@@ -336,7 +351,9 @@ impl<F: Flavor> Nodes<F> {
         self.head_mut(child).parent = Ref::NONE;
         self.drop_child(parent, edge);
         let few = parent.size() > Size::N4 && usize::from(self.head(parent).count) <= parent.size().bounds().1;
-        if few { self.resized(parent, parent.size().other(false)) } else { parent }
+        // A smaller node takes memory before the larger one is free: without any it stays too large.
+        let smaller = parent.size().other(false);
+        if few && (self.has_room(smaller) || !self.is_full()) { self.resized(parent, smaller) } else { parent }
     }
 
     /// All nodes that may have a value: the next one from a cursor on.
@@ -372,19 +389,40 @@ impl<F: Flavor> Nodes<F> {
         [self.leaves.len(), self.n4.len(), self.n16.len(), self.n48.len(), self.n256.len()]
     }
 
-    /// Bytes of all nodes that are there, and of all that was allocated.
+    /// Whether a node of this size takes no memory.
+    fn has_room(&self, size: Size) -> bool {
+        let growth = match size {
+            Size::Leaf => self.leaves.growth(1),
+            Size::N4 => self.n4.growth(1),
+            Size::N16 => self.n16.growth(1),
+            Size::N48 => self.n48.growth(1),
+            Size::N256 => self.n256.growth(1),
+        };
+        growth == Some(0)
+    }
+
+    /// Whether there may be no memory for a change.
+    pub(crate) fn is_full(&self) -> bool {
+        self.growth().is_none_or(|growth| self.memory().0 + growth > self.limit_bytes)
+    }
+
+    /// Bytes that a change may need; none if it may need more nodes than can be numbered. It takes no more than a few nodes of each size, and
+    /// a name.
+    fn growth(&self) -> Option<usize> {
+        const NODES: usize = 8;
+        let nodes = self.leaves.growth(NODES)?
+            + self.n4.growth(NODES)?
+            + self.n16.growth(NODES)?
+            + self.n48.growth(NODES)?
+            + self.n256.growth(NODES)?;
+        Some(nodes + 2 * NAME_BYTES_MAX)
+    }
+
+    /// Bytes that were allocated, and that were written to at some time.
     pub(crate) fn memory(&self) -> (usize, usize) {
-        let sizes = [
-            size_of::<Leaf>(),
-            size_of::<Inner<F::Value, 4, 4>>(),
-            size_of::<Inner<F::Value, 16, 16>>(),
-            size_of::<Inner<F::Value, 256, 48>>(),
-            size_of::<Inner<F::Value, 0, 256>>(),
-        ];
-        let used: usize = self.counts().iter().zip(sizes).map(|(count, bytes)| count * bytes).sum();
-        let allocated =
-            self.leaves.memory() + self.n4.memory() + self.n16.memory() + self.n48.memory() + self.n256.memory();
-        (used + self.beside, allocated + self.beside)
+        let all = [self.leaves.memory(), self.n4.memory(), self.n16.memory(), self.n48.memory(), self.n256.memory()];
+        let sum = |of: fn(&(usize, usize)) -> usize| all.iter().map(of).sum::<usize>() + self.beside;
+        (sum(|memory| memory.0), sum(|memory| memory.1))
     }
 }
 

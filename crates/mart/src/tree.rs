@@ -87,7 +87,6 @@ pub struct Tree<F: Flavor> {
     pub(crate) len: usize,
     /// Counts changes by which reachability bits may become void.
     pub(crate) now: u32,
-    pub(crate) limit_bytes: usize,
     /// Where the search for candidates goes on.
     pub(crate) hand: (u8, u32),
     /// Entries on a way, and where in the path the component after each begins.
@@ -95,14 +94,15 @@ pub struct Tree<F: Flavor> {
 }
 
 impl<F: Flavor> Tree<F> {
-    /// An empty one that has nodes of at most `limit_bytes`, and a table of ids of at most as much.
+    /// An empty one that has nodes of at most `limit_bytes`, free ones among them, and a table of ids of at most as much. There are five sizes
+    /// of nodes, and more of one are allocated together: less than a megabyte holds nothing. A plain tree may take more while it takes out and
+    /// puts in again what is below a directory.
     pub fn new(secret: Secret, limit_bytes: usize) -> Tree<F> {
         Tree {
-            nodes: Nodes::new(),
+            nodes: Nodes::new(limit_bytes),
             ids: IdMap::new(secret, limit_bytes),
             len: 0,
             now: 1,
-            limit_bytes,
             hand: (0, 0),
             way: Vec::new(),
         }

@@ -153,10 +153,10 @@ fn a_directory_moves_with_all_that_is_below_it() {
 
 #[test]
 fn a_full_tree_refuses_and_goes_on_when_leaves_are_given_up() {
-    let mut tree = Mart::new(SECRET, 1 << 17);
+    let mut tree = Mart::new(SECRET, 1 << 20);
     let mut found = vec![];
     let mut refused = 0;
-    for id in 1..4_000 {
+    for id in 1..20_000 {
         let grant = Grant { term: 1, count: id };
         let name = name(id);
         let directory = Directory { id: DirId(id), parent: DirId(1), name: &name, access: Access::default(), grant };
@@ -169,4 +169,33 @@ fn a_full_tree_refuses_and_goes_on_when_leaves_are_given_up() {
         }
     }
     assert!(refused > 50 && tree.get(DirId::ROOT).is_some(), "{refused}");
+}
+
+/// First leaves, then chains, then wide directories, then wider ones: what one size of nodes has is not for another, and all count.
+#[test]
+fn no_more_is_allocated_than_allowed_whatever_the_shape() {
+    let limit = 2 << 20;
+    let mut tree = Mart::new(SECRET, limit);
+    bind(&mut tree, 1, 0, b"");
+    for fan in [100_000, 1, 10, 40, 200] {
+        let mut held = 1;
+        for id in 2..100_000u64 {
+            let parent = (id - 2) / fan + 1;
+            let name = if fan > 200 { format!("{id}").into_bytes() } else { vec![b'0' + (id % fan) as u8, b'x'] };
+            let access = Access { mode: 0o755, ..Access::default() };
+            let directory =
+                Directory { id: DirId(id), parent: DirId(parent), name: &name, access, grant: Grant::default() };
+            match tree.bind(&directory) {
+                Ok(_) => held = id,
+                Err(full) => {
+                    assert_eq!(full, IndexError::Full);
+                    break;
+                }
+            }
+        }
+        assert!(tree.memory().reserved <= 2 * limit, "fan {fan}: {:?}", tree.memory());
+        assert!(held > 100, "fan {fan}: {held}");
+        (2..=held).rev().for_each(|id| _ = tree.remove(DirId(id)));
+        assert_eq!(tree.len(), 1);
+    }
 }

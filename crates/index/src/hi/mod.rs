@@ -57,7 +57,8 @@ pub struct Hi<S> {
 }
 
 impl<S: Slabs> Hi<S> {
-    /// An empty one that writes to at most `limit_bytes` of its slabs, in whole pages.
+    /// An empty one that writes to at most `limit_bytes` of its slabs, in whole pages. Beside them it has an access part for each 512 bytes of
+    /// that (and at least 1,024), which take less than an eighth of it, and lists of pages, less than a hundredth and half a megabyte.
     pub fn new(secret: Secret, source: S, limit_bytes: usize) -> Hi<S> {
         Hi {
             secret,
@@ -65,7 +66,7 @@ impl<S: Slabs> Hi<S> {
             records: Table::new(),
             ids: Ids::new(),
             names: Names::new(),
-            accesses: Accesses::new(),
+            accesses: Accesses::new(limit_bytes),
             beside: Beside::new(),
             len: 0,
             hand: (0, 0),
@@ -353,11 +354,9 @@ impl<S: Slabs> Index for Hi<S> {
 
 impl<S: Slabs> Hi<S> {
     fn change(&mut self, record: Slot, access: Access, grant: Grant) -> Result<(), IndexError> {
-        let number = self.accesses.take(&self.secret, access)?;
         let words = self.records.get_mut(&mut self.pages, record);
-        let before = record::access(words);
+        let number = self.accesses.exchange(&self.secret, record::access(words), access)?;
         record::set_access(words, number, grant);
-        self.accesses.give_back(&self.secret, before);
         Ok(())
     }
 }
