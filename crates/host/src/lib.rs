@@ -10,6 +10,7 @@ pub mod dir;
 #[doc(hidden)]
 pub mod fuzzing;
 mod held;
+pub mod huge;
 pub mod inspect;
 pub mod journal;
 pub mod known;

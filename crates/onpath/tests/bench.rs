@@ -456,3 +456,81 @@ fn forms_that_are_none_are_refused() {
     }
     assert_empty(dir.path());
 }
+
+/// Runs `onpath bench index ARGS…`.
+fn index(args: &[&str]) -> Result<Value, String> {
+    let output = server::run(["bench", "index", "--json"].iter().chain(args).map(OsStr::new));
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    Ok(serde_json::from_slice(&output.stdout).expect("JSON"))
+}
+
+/// `onpath bench index`: every index is asked for the same, and finds each directory where it is.
+#[test]
+fn indexes_of_a_path_node_are_compared() {
+    let indexes = ["hi", "hi-small-pages", "mart", "art"];
+    let args = ["--directories", "3000", "--lookups", "300", "--rounds", "2", "--kind", "annoy"];
+    let report = index(&args).expect("it runs");
+    let namespace = &report["namespace"];
+    assert!((10.5..12.5).contains(&namespace["mean_depth"].as_f64().unwrap()), "{namespace}");
+    let results = list(&report, "results");
+    let of = |what: &str| results.iter().filter(move |result| result["what"] == what).collect::<Vec<_>>();
+    // Depths 4, 8 and 12, uniform and hot, alone and eight at once.
+    assert_eq!(of("lookup").len(), 12 * indexes.len(), "{report}");
+    for (what, unit) in
+        [("load-sorted", "M/s"), ("load-shuffled", "M/s"), ("bytes", "B"), ("lookup", "ns"), ("as", "ns")]
+    {
+        for result in of(what) {
+            assert_eq!(result["unit"], unit);
+            assert_spread(&result["value"], 0.0);
+            assert!(result["value"]["min"].as_f64().unwrap() > 0.0, "{result}");
+            let ratio = &result["ratio"];
+            assert_spread(ratio, 0.0);
+            assert!(result["index"] != "hi" || ratio["min"] == 1.0 && ratio["max"] == 1.0, "it is the first: {result}");
+        }
+    }
+    // Tries have reachability bits, and those are as many as the tree has: nearly all owners are let through, and few others.
+    for result in of("speculated") {
+        let share = result["value"]["median"].as_f64().unwrap();
+        let expected = match (result["index"].as_str().unwrap(), result["who"].as_str().unwrap()) {
+            ("hi" | "hi-small-pages", _) => 0.0..=0.0,
+            (_, "owner") => 0.9..=1.0,
+            (_, "member") => 0.2..=0.5,
+            _ => 0.0..=0.2,
+        };
+        assert!(expected.contains(&share), "{result}");
+    }
+    for what in ["rename", "chmod"] {
+        let sizes = of(what).iter().map(|result| result["size"].as_u64().unwrap()).collect::<Vec<_>>();
+        assert!(sizes.iter().any(|size| (5..=20).contains(size)) && sizes.iter().any(|size| *size > 49), "{sizes:?}");
+    }
+}
+
+/// The directories of a tree, once and as often as it takes.
+#[test]
+fn indexes_are_filled_with_a_tree_and_its_copies() {
+    let dir = tempfile::tempdir().unwrap();
+    for number in 0..30 {
+        std::fs::create_dir_all(dir.path().join(format!("a/b{}/c{number}/with-a-long-name", number % 5))).unwrap();
+    }
+    std::fs::write(dir.path().join("a/file"), "no directory").unwrap();
+    std::os::unix::fs::symlink(dir.path(), dir.path().join("a/link")).unwrap();
+    let tree = dir.path().to_str().expect("a name in UTF-8");
+    let args = ["--tree", tree, "--lookups", "200", "--rounds", "1", "--indexes", "mart,hi"];
+    let count = |report: &Value| report["namespace"]["directories"].as_u64().unwrap();
+    let once = index(&args).expect("it runs");
+    assert_eq!(count(&once), 1 + 1 + 5 + 30 + 30, "{once}");
+    let often = index(&[&args[..], &["--directories", "1000"]].concat()).expect("it runs");
+    assert!((1_000..1_500).contains(&count(&often)), "{often}");
+    let depths = list(&often, "results").iter().filter(|result| result["what"] == "lookup" && result["depth"] == 8);
+    assert!(depths.count() > 0, "copies lie four levels deeper");
+}
+
+#[test]
+fn indexes_that_are_none_are_refused() {
+    assert!(index(&["--indexes", "hi,mart,hi"]).unwrap_err().contains("asked for twice"));
+    assert!(index(&["--indexes", "btree"]).unwrap_err().contains("btree"));
+    assert!(index(&["--tree", "/missing/tree"]).unwrap_err().contains("/missing/tree"));
+    assert!(index(&["--directories", "10"]).unwrap_err().contains("10"));
+}

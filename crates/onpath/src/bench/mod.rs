@@ -4,6 +4,7 @@ mod builds;
 mod cost;
 mod floor;
 mod forms;
+mod index;
 mod net;
 mod posix;
 mod programs;
@@ -39,6 +40,8 @@ enum BenchCommand {
     Net(net::NetArgs),
     /// Compares who may know that a directory has pending updates: its owner, or a switch that may be full; over UDP, in turn.
     Forms(forms::FormsArgs),
+    /// Compares the indexes that a path node can have, in turn: memory, loads, lookups, renames.
+    Index(index::IndexArgs),
     /// The other process of an echo of `bench net`.
     #[command(hide = true)]
     Echo(net::EchoArgs),
@@ -63,6 +66,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {
         BenchCommand::Validate(args) => cost::validate(args),
         BenchCommand::Net(args) => net::run(&args),
         BenchCommand::Forms(args) => forms::run(&args),
+        BenchCommand::Index(args) => index::run(&args),
         BenchCommand::Echo(args) => net::serve_echo(&args),
         BenchCommand::Worker(args) => posix::work(&args),
     }
