@@ -28,12 +28,14 @@ pub struct Options {
     pub key_file: Option<PathBuf>,
     /// For how long a host that answers is looked for.
     pub patience: Duration,
+    /// Path nodes are asked to follow paths, where there are any; else each name is looked up by itself.
+    pub path_nodes: bool,
 }
 
 impl Default for Options {
-    /// No key, and ten seconds.
+    /// No key, ten seconds, and path nodes.
     fn default() -> Options {
-        Options { key_file: None, patience: Duration::from_secs(10) }
+        Options { key_file: None, patience: Duration::from_secs(10), path_nodes: true }
     }
 }
 

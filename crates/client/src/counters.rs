@@ -39,8 +39,10 @@ counters! {
     errors,
     /// Requests that nobody waited for any more when they were answered.
     abandoned,
-    /// Names that were looked up on the way of a path.
+    /// Names that were looked up on the way of a path, one by one.
     lookups,
+    /// Names that a path node has followed for this session, many by one request.
+    names_followed,
     /// Bytes read from files.
     read_bytes,
     /// Bytes written to files.

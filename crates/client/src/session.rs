@@ -25,6 +25,8 @@ pub(crate) struct Running {
     node: Arc<Node>,
     /// What the file system is called.
     pub(crate) name: Arc<str>,
+    /// Whether there is somebody to follow names.
+    has_path_node: bool,
     /// The process that began it: a fork of that has none of its threads.
     process: u32,
 }
@@ -48,6 +50,7 @@ impl Running {
             caches: false,
             identity: there.identity.clone(),
         });
+        let has_path_node = options.path_nodes && there.map.has_path_nodes();
         let requests = Arc::new(Requests::new());
         let mut builder = NodeBuilder::new();
         let port = builder.add(NodeId::session(there.session.id()), session, Outputs(requests.clone()));
@@ -60,7 +63,7 @@ impl Running {
         };
         let connected = way.connect(&node, &port, over, Wait::Block)?;
         requests.connected(connected);
-        Ok(Running { requests, node, name, process: std::process::id() })
+        Ok(Running { requests, node, name, has_path_node, process: std::process::id() })
     }
 
     /// Whether the process is still the one that began it.
@@ -80,7 +83,8 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn asks<'a>(&'a self, caller: &'a Caller) -> Asks<'a> {
-        Asks { requests: &self.running.requests, caller, root: self.root }
+        let Running { requests, has_path_node, .. } = &*self.running;
+        Asks { requests, caller, root: self.root, has_path_node: *has_path_node }
     }
 }
 
@@ -120,6 +124,8 @@ pub(crate) struct Asks<'a> {
     pub(crate) caller: &'a Caller,
     /// Where paths begin.
     pub(crate) root: InodeId,
+    /// Whether there is somebody to follow names.
+    pub(crate) has_path_node: bool,
 }
 
 impl Asks<'_> {
@@ -133,5 +139,9 @@ impl Asks<'_> {
 
     pub(crate) fn count_lookup(&self) {
         add(&self.requests.counting.lookups, 1);
+    }
+
+    pub(crate) fn count_followed(&self, names: usize) {
+        add(&self.requests.counting.names_followed, names as u64);
     }
 }

@@ -1,4 +1,5 @@
-//! From a path to an inode, component by component, as path_resolution(7) says.
+//! From a path to an inode, as path_resolution(7) says: a path node leads through directories by one request, else names are looked up one by
+//! one.
 
 use crate::error::Error;
 use crate::session::Asks;
@@ -7,6 +8,7 @@ use onpath_wire::attr::AttrWire;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
+use onpath_wire::limits::NAMES_FOLLOWED_MAX;
 use onpath_wire::name::Name;
 use std::collections::VecDeque;
 
@@ -105,32 +107,54 @@ pub(crate) async fn place(asks: &Asks<'_>, path: &[u8]) -> Result<Place, Error> 
     }
 }
 
+/// Where a walk is.
+enum At {
+    /// At a directory of which nothing else is known.
+    Directory(InodeId),
+    Inode(AttrWire),
+}
+
+impl At {
+    /// The directory that it is.
+    fn directory(&self) -> Result<InodeId, Errno> {
+        match self {
+            At::Directory(id) => Ok(*id),
+            At::Inode(attr) if attr.kind == Kind::Directory => Ok(attr.id),
+            At::Inode(_) => Err(Errno::ENOTDIR),
+        }
+    }
+}
+
 async fn walk(asks: &Asks<'_>, path: &[u8], link: Link, end: End) -> Result<Found, Error> {
     check(path)?;
     let mut todo: VecDeque<Part> = parts(path).collect();
-    let (mut at, mut links) = (attr_of(asks, asks.root).await?, 0);
-    while let Some(part) = todo.pop_front() {
-        if at.kind != Kind::Directory {
-            return Err(Errno::ENOTDIR.into());
-        }
+    let (mut at, mut links) = (At::Directory(asks.root), 0);
+    while !todo.is_empty() {
+        at = lead(asks, at, &mut todo, link, end).await?;
+        let dir = match at.directory() {
+            Ok(dir) => dir,
+            Err(_) if todo.is_empty() => break,
+            Err(errno) => return Err(errno.into()),
+        };
+        let Some(part) = todo.pop_front() else { break };
         // The target of a symbolic link on the way may end with a slash, too.
         let slash = todo.len() == 1 && todo.front() == Some(&Part::IsDirectory);
         let is_last = todo.is_empty() || slash;
-        let here = |last| Found::Missing(Place { dir: at.id, last, slash });
+        let here = |last| Found::Missing(Place { dir, last, slash });
         match part {
             Part::IsDirectory => {}
             Part::Here | Part::Up if is_last && end == End::Before => {
-                search(asks, at.id).await?;
+                search(asks, dir).await?;
                 return Ok(here(if part == Part::Here { Last::Here } else { Last::Up }));
             }
-            Part::Here => search(asks, at.id).await?,
+            Part::Here => search(asks, dir).await?,
             Part::Up => {
-                search(asks, at.id).await?;
+                search(asks, dir).await?;
                 // As after chroot(2): nothing leads above where paths begin.
-                if at.id == asks.root {
+                if dir == asks.root {
                     continue;
                 }
-                at = entry(asks.ask(FsOp::LookupParent { id: at.id }).await?)?;
+                at = At::Inode(entry(asks.ask(FsOp::LookupParent { id: dir }).await?)?);
             }
             Part::Name(name) => {
                 let name = Name::new(&name).map_err(|_| Errno::ENAMETOOLONG)?;
@@ -140,14 +164,14 @@ async fn walk(asks: &Asks<'_>, path: &[u8], link: Link, end: End) -> Result<Foun
                 if slash && end == End::Create {
                     return Err(Errno::EISDIR.into());
                 }
-                let found = match lookup(asks, at.id, &name).await {
+                let found = match lookup(asks, dir, &name).await {
                     Err(error) if is_last && end == End::Create && error.is(Errno::ENOENT) => {
                         return Ok(here(Last::Name(name)));
                     }
                     found => found?,
                 };
                 if found.kind != Kind::Symlink || todo.is_empty() && link == Link::Itself {
-                    at = found;
+                    at = At::Inode(found);
                     continue;
                 }
                 links += 1;
@@ -160,13 +184,57 @@ async fn walk(asks: &Asks<'_>, path: &[u8], link: Link, end: End) -> Result<Foun
                 let target = target(asks, found.id).await?;
                 check(&target)?;
                 if target.starts_with(b"/") {
-                    at = attr_of(asks, asks.root).await?;
+                    at = At::Directory(asks.root);
                 }
                 parts(&target).rev().for_each(|part| todo.push_front(part));
             }
         }
     }
-    Ok(Found::Inode(at))
+    match at {
+        At::Inode(attr) => Ok(Found::Inode(attr)),
+        At::Directory(id) => Ok(Found::Inode(attr_of(asks, id).await?)),
+    }
+}
+
+/// Lets a path node lead from a directory, as far as it can: on to another one, or to what the last of the names is. What it has led through
+/// is taken from what is to do.
+async fn lead(asks: &Asks<'_>, at: At, todo: &mut VecDeque<Part>, link: Link, end: End) -> Result<At, Error> {
+    let from = at.directory()?;
+    let name = |part: &Part| match part {
+        Part::Name(name) => Name::new(name).ok(),
+        _ => None,
+    };
+    let mut names: Vec<Name> = todo.iter().map_while(name).take(NAMES_FOLLOWED_MAX).collect();
+    let count = names.len();
+    if !asks.has_path_node || count < 2 {
+        return Ok(at);
+    }
+    if end == End::Inode {
+        match asks.ask(FsOp::Resolve { from, names: names.clone(), look: true }).await? {
+            FsReply::Resolved { dir, names } => return Ok(led(asks, at, todo, dir, names)),
+            reply => {
+                let found = entry(reply)?;
+                // A link that is to be followed leads on from where it is, which that does not say.
+                if found.kind != Kind::Symlink || count == todo.len() && link == Link::Itself {
+                    asks.count_followed(count);
+                    todo.drain(..count);
+                    return Ok(At::Inode(found));
+                }
+            }
+        }
+    }
+    names.pop();
+    match asks.ask(FsOp::Resolve { from, names, look: false }).await? {
+        FsReply::Resolved { dir, names } => Ok(led(asks, at, todo, dir, names)),
+        _ => Err(Errno::EIO.into()),
+    }
+}
+
+/// A path node has led through so many names.
+fn led(asks: &Asks<'_>, at: At, todo: &mut VecDeque<Part>, dir: InodeId, names: usize) -> At {
+    asks.count_followed(names);
+    todo.drain(..names);
+    if names == 0 { at } else { At::Directory(dir) }
 }
 
 /// The inode of a name in a directory.

@@ -115,7 +115,7 @@ impl Way {
         match self {
             Way::Stream(client, _) => {
                 let is = &client.welcome;
-                let map = ClusterMap::even(is.shards, is.placement);
+                let map = ClusterMap::even(is.shards, is.placement).with_path_nodes(&is.path_nodes);
                 There { fsid: is.fsid, session: is.pass.session, map, sync: is.sync, identity: is.identity.clone() }
             }
             Way::Udp(joined, ..) => {

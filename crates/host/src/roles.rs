@@ -4,6 +4,7 @@ use crate::blocks::BlockFiles;
 use crate::node::{Counters, Effects, HostedRole};
 use onpath_data::{DataIn, DataNode, DataOut, DiskOp};
 use onpath_meta::Shard;
+use onpath_path::PathNode;
 use onpath_session::Session;
 use onpath_store::Recoverable;
 use onpath_switch::Switch;
@@ -79,6 +80,16 @@ impl HostedRole for Session {
 impl HostedRole for Switch {
     fn status(&self) -> Counters {
         self.counters().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+impl HostedRole for PathNode {
+    fn status(&self) -> Counters {
+        PathNode::status(self).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    fn inspect(&self, dir: InodeId) -> Counters {
+        PathNode::inspect(self, dir).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 }
 

@@ -14,6 +14,7 @@ use crate::stream::{ServerConfig, StreamError, StreamServer, status_json};
 use crate::sys;
 use onpath_data::DataNode;
 use onpath_meta::{Replayed, Shard, SyncPolicy};
+use onpath_path::{PathConfig, PathNode};
 use onpath_session::{AccessTimes, SessionConfig};
 use onpath_switch::{Switch, SwitchConfig};
 use onpath_wire::disk::record::Counter;
@@ -57,8 +58,17 @@ pub struct ServerOptions {
     pub checkpoint_bytes: u64,
     /// Bytes of memory that names, inodes and listings may take; what is more stays on the disk. None: no limit.
     pub memory_bytes: Option<u64>,
+    /// Bytes of memory that a path node of this process may take; none: there is none.
+    pub path_memory: Option<u64>,
     /// How directories are tracked.
     pub tracking: TrackingOptions,
+}
+
+impl ServerOptions {
+    /// Path nodes of this process.
+    fn path_nodes(&self) -> &'static [u16] {
+        if self.path_memory.is_some() { &[0] } else { &[] }
+    }
 }
 
 /// How directories are tracked.
@@ -190,7 +200,8 @@ impl ServerBuilder {
         options: ServerOptions,
         watcher: Arc<dyn Watcher>,
     ) -> Result<ServerBuilder, ServerError> {
-        let (superblock, shape) = (dir.superblock(), dir.shape());
+        let (superblock, mut shape) = (dir.superblock(), dir.shape());
+        shape.map = shape.map.with_path_nodes(options.path_nodes());
         let blocks = Arc::new(BlockFiles::open(
             &dir.place().data,
             superblock.journal_id(),
@@ -255,6 +266,12 @@ impl ServerBuilder {
         let numbered = shape.shards.iter().zip(shards);
         let shards: Vec<_> =
             numbered.map(|(&number, shard)| builder.add(NodeId::shard(number), shard, NoEffects)).collect();
+        for (node, memory) in shape.map.path_nodes().zip(options.path_memory) {
+            let key = sys::random_bytes().map_err(|source| ServerError::Io { what: "random bytes", source })?;
+            let (map, cluster, memory_bytes) = (shape.map.clone(), superblock.fsid as u32, memory as usize);
+            let config = PathConfig { node, cluster, map, term: dir.term, key, memory_bytes };
+            builder.add(node, PathNode::new(config), NoEffects);
+        }
         if !shape.whole {
             builder.among_others();
         } else if options.tracking.form == Form::Network {
@@ -285,7 +302,7 @@ impl ServerBuilder {
         Ok(SessionConfig {
             session: session.ok_or(ServerError::NoSession)?,
             cluster: superblock.fsid as u32,
-            map: superblock.map(),
+            map: superblock.map().with_path_nodes(self.options.path_nodes()),
             soft,
             access_times: AccessTimes::default(),
             in_halves: self.options.commit == Commit::Sync,
@@ -328,6 +345,7 @@ impl ServerBuilder {
     /// Begins to serve, other processes too.
     pub fn start(self) -> Result<Server, ServerError> {
         let (commit, first_birth) = (self.options.commit, self.first_birth);
+        let path_nodes = self.options.path_nodes();
         let Alone { dir, node, shards, data, blocks, checkpointer } = self.start_alone()?;
         let (shape, dir) = (dir.shape(), Arc::new(dir));
         let coordinator = shape.map.coordinator();
@@ -338,6 +356,7 @@ impl ServerBuilder {
             dir: dir.path().to_owned(),
             fsid: dir.superblock().fsid,
             shards: dir.superblock().shards(),
+            path_nodes: path_nodes.to_vec(),
             placement: dir.superblock().secrets.placement,
             passes: dir.superblock().secrets.inner.passes(),
             sync: commit == Commit::Sync,

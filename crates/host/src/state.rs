@@ -64,6 +64,7 @@ impl State {
                 term,
                 // Hosts count births on their own.
                 one_journal: shape.whole,
+                ends_path_nodes: shape.whole,
                 inner: superblock.secrets.inner,
                 cluster,
                 track_unsynced: track,

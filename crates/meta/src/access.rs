@@ -5,22 +5,14 @@
 //! are evaluated as acl(5) and Linux do, capabilities as capabilities(7) and user_namespaces(7).
 
 use crate::ops::{Req, Stop};
-use onpath_wire::acl::{Acl, AclEntry, Acls, Who};
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::caller::{Over, cap};
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::errno::Errno;
 use onpath_wire::inode::Kind;
-use onpath_wire::limits::NEED_GROUPS_MAX;
 use onpath_wire::peer::Access;
-use smallvec::{SmallVec, smallvec};
-
-/// r, w, x as in access(2).
-pub(crate) const READ: u16 = 4;
-/// Write.
-pub(crate) const WRITE: u16 = 2;
-/// Execute or search.
-pub(crate) const EXEC: u16 = 1;
+use onpath_wire::permission::{self, Unknown};
+pub(crate) use onpath_wire::permission::{EXEC, Owned, READ, WRITE};
 
 /// setuid bit.
 pub(crate) const SETUID: u16 = 0o4000;
@@ -29,43 +21,15 @@ pub(crate) const SETGID: u16 = 0o2000;
 /// Sticky bit.
 pub(crate) const STICKY: u16 = 0o1000;
 
-/// Owner, group, mode and access ACL of anything.
-#[derive(Clone, Copy)]
-pub(crate) struct Owned<'a> {
-    mode: u16,
-    uid: u32,
-    gid: u32,
-    acl: Option<&'a Acl>,
-}
-
-impl<'a> Owned<'a> {
-    /// Those of an inode with these ACLs.
-    pub(crate) fn of(i: &Inode, acls: Option<&'a Acls>) -> Owned<'a> {
-        Owned { mode: i.mode, uid: i.uid, gid: i.gid, acl: acls.and_then(|acls| acls.access.as_ref()) }
-    }
-
-    /// Those of attributes with these ACLs.
-    pub(crate) fn shown(a: &AttrWire, acls: Option<&'a Acls>) -> Owned<'a> {
-        Owned { mode: a.mode, uid: a.uid, gid: a.gid, acl: acls.and_then(|acls| acls.access.as_ref()) }
-    }
-}
-
-impl<'a> From<&'a Access> for Owned<'a> {
-    fn from(a: &'a Access) -> Owned<'a> {
-        Owned { mode: a.mode, uid: a.uid, gid: a.gid, acl: a.acls.as_ref().and_then(|acls| acls.access.as_ref()) }
+impl From<Unknown> for Stop {
+    fn from(Unknown { gids, caps }: Unknown) -> Stop {
+        Stop::NeedCaller { gids, caps }
     }
 }
 
 /// Whether the caller is a member of `gid`.
 pub(crate) fn in_group(req: &Req, gid: u32) -> Result<bool, Stop> {
-    let caller = &req.caller;
-    if caller.gid == gid || caller.groups.member.contains(&gid) {
-        Ok(true)
-    } else if caller.groups.stranger.contains(&gid) {
-        Ok(false)
-    } else {
-        Err(Stop::NeedCaller { gids: smallvec![gid], caps: 0 })
-    }
+    Ok(permission::in_group(&req.caller, gid)?)
 }
 
 /// A check as a yes or no.
@@ -79,18 +43,12 @@ pub(crate) fn is_allowed(checked: Result<(), Stop>) -> Result<bool, Stop> {
 
 /// Whether the caller may by `otherwise` or has one of `caps`. Where both are open, both are asked for at once.
 pub(crate) fn any(req: &Req, otherwise: Result<bool, Stop>, caps: u32, over: Over) -> Result<bool, Stop> {
-    if caps == 0 || matches!(otherwise, Ok(true)) {
-        return otherwise;
-    }
-    match req.caller.caps.any(caps, over) {
-        Some(true) => Ok(true),
-        Some(false) => otherwise,
-        None => match otherwise {
-            Ok(_) => Err(Stop::NeedCaller { gids: SmallVec::new(), caps }),
-            Err(Stop::NeedCaller { gids, caps: more }) => Err(Stop::NeedCaller { gids, caps: caps | more }),
-            Err(stop) => Err(stop),
-        },
-    }
+    let otherwise = match otherwise {
+        Ok(may) => Ok(may),
+        Err(Stop::NeedCaller { gids, caps }) => Err(Unknown { gids, caps }),
+        Err(stop) => return Err(stop),
+    };
+    Ok(permission::any(&req.caller, otherwise, caps, over)?)
 }
 
 /// `errno` unless the caller may by `otherwise` or has one of `caps`.
@@ -106,58 +64,7 @@ pub(crate) fn or_capable(
 
 /// EACCES unless the caller may do all of `want` (bits r, w, x).
 pub(crate) fn check(req: &Req, what: Owned<'_>, kind: Kind, want: u16) -> Result<(), Stop> {
-    let over = Over::Inode(what.uid, what.gid);
-    or_capable(req, by_class(req, what, want), overriding(kind, what.mode, want), over, Errno::EACCES)
-}
-
-/// The capabilities each of which passes permission bits. Nobody executes what nobody may execute.
-fn overriding(kind: Kind, mode: u16, want: u16) -> u32 {
-    let directory = kind == Kind::Directory;
-    let reads = if directory { want & WRITE == 0 } else { want == READ };
-    let overrides = directory || want & EXEC == 0 || mode & 0o111 != 0;
-    (if reads { cap::DAC_READ_SEARCH } else { 0 }) | if overrides { cap::DAC_OVERRIDE } else { 0 }
-}
-
-/// Whether the caller may as owner, by ACL, as group or as other.
-fn by_class(req: &Req, what: Owned<'_>, want: u16) -> Result<bool, Stop> {
-    let class = |shift: u16| (what.mode >> shift & 7) & want == want;
-    if req.caller.uid == what.uid {
-        Ok(class(6))
-    } else if let Some(acl) = what.acl.filter(|_| what.mode & 0o070 != 0) {
-        by_acl(req, what, acl, want) // Linux does not look into an ACL whose mask allows nothing
-    } else if class(3) == class(0) {
-        Ok(class(0)) // membership does not decide
-    } else if in_group(req, what.gid)? {
-        Ok(class(3))
-    } else {
-        Ok(class(0))
-    }
-}
-
-/// What an ACL says to those who do not own the file (acl(5), ACCESS CHECK ALGORITHM). The mask is the mode's group part.
-fn by_acl(req: &Req, what: Owned<'_>, acl: &Acl, want: u16) -> Result<bool, Stop> {
-    let allows = |entry: &AclEntry| entry.perm & (what.mode >> 3) & want == want;
-    if let Some(user) = acl.entries().iter().find(|e| e.who == Who::User(req.caller.uid)) {
-        return Ok(allows(user));
-    }
-    let (mut member, mut unknown) = (false, SmallVec::<[(u32, bool); 4]>::new());
-    for entry in acl.entries() {
-        let gid = match entry.who {
-            Who::OwningGroup => what.gid,
-            Who::Group(gid) => gid,
-            _ => continue,
-        };
-        match in_group(req, gid) {
-            Ok(true) if allows(entry) => return Ok(true),
-            Ok(here) => member |= here,
-            Err(_) => unknown.push((gid, allows(entry))),
-        }
-    }
-    let otherwise = !member && what.mode & want == want;
-    if unknown.iter().all(|(_, allowed)| *allowed == otherwise) {
-        return Ok(otherwise); // membership does not decide
-    }
-    Err(Stop::NeedCaller { gids: unknown.iter().take(NEED_GROUPS_MAX).map(|(gid, _)| *gid).collect(), caps: 0 })
+    if permission::may(&req.caller, what, kind, want)? { Ok(()) } else { Err(Errno::EACCES.into()) }
 }
 
 /// Search permission on a directory.
@@ -230,6 +137,7 @@ mod tests {
     use super::*;
     use onpath_wire::caller::{Caller, Caps, Groups};
     use onpath_wire::ids::InodeId;
+    use smallvec::smallvec;
 
     fn req(uid: u32, gid: u32) -> Req {
         with(uid, gid, Groups::default(), 0)

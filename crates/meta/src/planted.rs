@@ -19,6 +19,10 @@ pub enum Planted {
     ChmodWithoutRecall,
     /// rmdir does not recall what others may append.
     RmdirWithoutRecall,
+    /// P-1: a rename leaves the path parts of the directory that it moves where they are.
+    MovedWithoutRecall,
+    /// P-1: path parts are granted of what a prepared rename moves (schedule K4).
+    GrantedWhileMoving,
     /// a restarted owner believes that nobody holds anything (schedules D2, schedule F6).
     EmptyTableAfterRestart,
     /// both tables count as known when one is (schedule F6).

@@ -31,7 +31,7 @@ use onpath_wire::packet::Packet;
 use onpath_wire::peer::{Peer, part};
 use onpath_wire::reply::Reply;
 use onpath_wire::report::{OperationReport, Outcome};
-use onpath_wire::request::describe::Counted;
+use onpath_wire::request::describe::{Changes, Counted, Repeated};
 use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::secrets::Inner;
 use onpath_wire::tracking::{Form, Switches, Tracking};
@@ -47,6 +47,8 @@ pub struct ShardConfig {
     pub term: Term,
     /// All shards have their records in the journal of this one, so that births of their inodes can be compared.
     pub one_journal: bool,
+    /// Path nodes are in the same process, and begin anew when it does: they hold nothing of a former term.
+    pub ends_path_nodes: bool,
     /// What keys its tables of names and the order of its listings; no client knows it.
     pub inner: Inner,
     /// Low half of the fsid.
@@ -89,6 +91,8 @@ pub(crate) enum Job {
     Collect { from: ShardId, seq: RequestSeq, group: Fingerprint, job: JobId, round: u32 },
     /// A message of another shard that needs an operation.
     Peer { from: ShardId, term: Term, seq: RequestSeq, peer: Box<Peer> },
+    /// A message of a path node.
+    PathNode { from: Holder, seq: RequestSeq, peer: Box<Peer> },
     /// Ask the owner for grants.
     AskGrant(InodeId),
     /// Answer those who waited for grants while a job ran.
@@ -107,8 +111,8 @@ pub(crate) enum Job {
     Resume(TxnId),
     /// Ask coordinators about promises.
     AskDecisions,
-    /// Take back both parts of a directory that a transaction wants to remove.
-    Seal(InodeId),
+    /// Take back parts of a directory that a transaction wants to remove, or to move.
+    Seal(InodeId, u8),
     /// Wake those who wait for grants of a directory no longer than until then, microseconds.
     WakeGrants(InodeId, u64),
     /// Watch the holder of the rename lock.
@@ -324,9 +328,11 @@ impl Role for Shard {
 fn may_speak(kind: MessageKind, class: Option<NodeClass>) -> bool {
     match kind {
         MessageKind::Request => class == Some(NodeClass::Session),
-        MessageKind::Peer => class == Some(NodeClass::Shard),
+        MessageKind::Peer => matches!(class, Some(NodeClass::Shard | NodeClass::Path)),
         MessageKind::Data => class == Some(NodeClass::Data),
-        MessageKind::PeerAnswer => matches!(class, Some(NodeClass::Shard | NodeClass::Data | NodeClass::Switch)),
+        MessageKind::PeerAnswer => {
+            matches!(class, Some(NodeClass::Shard | NodeClass::Data | NodeClass::Switch | NodeClass::Path))
+        }
         MessageKind::Reply | MessageKind::DataReply | MessageKind::Switch => false,
     }
 }
@@ -372,7 +378,8 @@ fn receive(core: &mut Core, packet: Packet) {
 /// Requests of another term are not executed: the client is told and sends again.
 fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpath_wire::WireError> {
     let session = header.source.as_session().expect("checked by class");
-    if header.term != core.state.config.term && !(planted::is(Planted::AnyTerm) && header.term.0 != 0) {
+    let forwarded = header.of_request().is_some_and(|asked| asked.forwarded);
+    if header.term != core.state.config.term && !forwarded && !(planted::is(Planted::AnyTerm) && header.term.0 != 0) {
         core.state.counters.wrong_term += 1;
         let reply = core.state.reply_packet(header.seq, &Reply::NewTerm { term: core.state.config.term });
         core.send_after(header.source, reply, RecordSeq(0), onpath_kernel::Need::ByDestination);
@@ -380,6 +387,9 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
     }
     let body: RequestBody = packet.body()?;
     let what = body.request.describe();
+    if forwarded && (what.changes != Changes::NOTHING || what.repeated != Repeated::Executed) {
+        return Err(onpath_wire::WireError::Bad("forwarded request that changes something"));
+    }
     let number = SessionNumber::of(session, header.seq);
     if core.state.buried.contains(number) && !what.is_of_session() {
         return Ok(()); // a late copy: nobody waits for an answer
@@ -445,10 +455,14 @@ fn refuse(core: &mut Core, header: &Header, session: SessionId, is_remembered: b
 }
 
 fn peer(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpath_wire::WireError> {
-    let from = header.source.as_shard().expect("checked by class");
     let mut r = Reader::new(packet.head.get(HEADER_BYTES..).unwrap_or_default());
     let peer = Peer::take(&mut r)?;
     r.finish()?;
+    let Some(from) = header.source.as_shard() else {
+        let from = Holder { node: header.source, incarnation: header.term };
+        core.start(Job::PathNode { from, seq: header.seq, peer: Box::new(peer) });
+        return Ok(());
+    };
     if peer.of_its_coordinator().is_some_and(|txn| txn.coordinator != from) {
         return Err(onpath_wire::WireError::Bad("an attempt of another shard"));
     }
@@ -480,6 +494,13 @@ impl Job {
                 dir::mark::collected(&cx, from, seq, group, job, round).await;
             }
             Job::Peer { from, term, seq, peer } => Box::pin(peer_job(&cx, from, term, seq, *peer)).await,
+            Job::PathNode { from, seq, peer } => match *peer {
+                Peer::GrantAsk { dir, parts, .. } => dir::owner::asked(&cx, from, seq, dir, parts),
+                Peer::DirectoryAsk { parent, name } => {
+                    Box::pin(ops::lookup::directory(&cx, from.node, seq, parent, &name)).await;
+                }
+                _ => cx.with(|core| core.state.counters.malformed += 1),
+            },
             Job::AskGrant(dir) => dir::site::ask(&cx, dir).await,
             Job::GiveGrants(dir) => dir::owner::give_waiting(&cx, dir),
             Job::Conceal(dir) => dir::site::conceal(&cx, dir).await,
@@ -495,7 +516,7 @@ impl Job {
                 cx.with(|core| core.wake(keys::pages(id)));
             }
             Job::AskDecisions => txn::participant::ask_decisions(&cx).await,
-            Job::Seal(dir) => dir::collect::seal(&cx, dir).await,
+            Job::Seal(dir, parts) => dir::collect::seal(&cx, dir, parts).await,
             Job::WakeGrants(dir, at_us) => {
                 cx.sleep_until(at_us).await;
                 cx.with(|core| core.wake(keys::grants(dir)));

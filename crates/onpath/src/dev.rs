@@ -54,6 +54,10 @@ pub(crate) struct DevArgs {
     /// [default: no limit].
     #[arg(long, env = "ONPATH_META_MEMORY", value_parser = parse_meta_memory, value_name = "BYTES")]
     meta_memory: Option<u64>,
+    /// Memory that the path node of this process may take, as 64M; 0: there is none. It leads clients without a mount through all directories
+    /// of a path by one request.
+    #[arg(long, env = "ONPATH_PATH_MEMORY", value_parser = parse_path_memory, value_name = "BYTES", default_value = "64M")]
+    path_memory: u64,
     /// Refuse a DIR that holds no file system yet, instead of formatting it.
     #[arg(long)]
     existing: bool,
@@ -72,8 +76,15 @@ pub(crate) struct DevArgs {
 /// Least memory that may be given to names, inodes and listings, bytes.
 const META_MEMORY_MIN: u64 = 1 << 20;
 
+/// Least memory that may be given to a path node, bytes.
+const PATH_MEMORY_MIN: u64 = 1 << 20;
+
 pub(crate) fn parse_meta_memory(text: &str) -> Result<u64, String> {
     parse_bytes(text, META_MEMORY_MIN)
+}
+
+fn parse_path_memory(text: &str) -> Result<u64, String> {
+    if text == "0" { Ok(0) } else { parse_bytes(text, PATH_MEMORY_MIN) }
 }
 
 /// A number of bytes with an optional unit K, M, G or T (powers of 1024).
@@ -112,6 +123,7 @@ impl DevArgs {
             commit,
             checkpoint_bytes: self.checkpoint_bytes,
             memory_bytes: self.meta_memory,
+            path_memory: Some(self.path_memory).filter(|&bytes| bytes > 0),
             tracking: TrackingOptions { form, ..TrackingOptions::default() },
         }
     }

@@ -231,6 +231,7 @@ fn member(cluster: &Cluster, host: &Host) -> anyhow::Result<MemberConfig> {
             commit: cluster.commit,
             checkpoint_bytes: CHECKPOINT_BYTES,
             memory_bytes: host.meta_memory,
+            path_memory: None,
             tracking: TrackingOptions {
                 form: cluster.tracking,
                 switches: cluster.switches(),

@@ -534,3 +534,25 @@ fn indexes_that_are_none_are_refused() {
     assert!(index(&["--tree", "/missing/tree"]).unwrap_err().contains("/missing/tree"));
     assert!(index(&["--directories", "10"]).unwrap_err().contains("10"));
 }
+
+/// One request to any depth, so that no number grows with it but that of the walk by names.
+#[test]
+fn paths_of_several_depths_are_looked_at() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let args = ["bench", "paths", "--depths", "2,6", "--operations", "60", "--rounds", "2", "--json", "--dir"];
+    let output = server::run(args.iter().map(OsStr::new).chain([dir.path().as_os_str()]));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = list(&report, "rows");
+    let ways: Vec<_> = rows.iter().map(|row| (row["depth"].as_u64(), row["way"].as_str())).collect();
+    let words = ["open file", "name by name", "path node, cold", "path node, warm"].map(Some);
+    assert_eq!(ways, [2, 6].map(|depth| words.map(|word| (Some(depth), word))).concat());
+    for row in rows {
+        for spread in ["us", "beside_an_open_file", "beside_name_by_name", "beside_the_first_depth"] {
+            assert_spread(&row[spread], 0.0);
+        }
+    }
+    assert_empty(dir.path());
+    let refused = server::run(["bench", "paths", "--depths", "1"].map(OsStr::new));
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("2..=200"));
+}

@@ -104,6 +104,9 @@ pub enum FsOp {
     Lookup { parent: InodeId, name: Name },
     /// An inode by its id alone, as a file handle names it (lookup of "."). → `Entry`; ESTALE.
     LookupId { id: InodeId },
+    /// Follows names from a directory on, as far as a path node knows them and the caller may search. → `Resolved`; with `look` also
+    /// `Entry`, `Missing` or an error, of the last name
+    Resolve { from: InodeId, names: Vec<Name>, look: bool },
     /// The parent of a directory (lookup of ".."). → `Entry`
     LookupParent { id: InodeId },
     /// `handle`: the file whose read(2) through the page cache begins with this. → `Attr`
@@ -203,6 +206,8 @@ pub enum FsReply {
     Entry(AttrWire),
     /// There is no such name, and everybody may search its directory.
     Missing,
+    /// How far names led: to this directory, by so many of them. The others are to be looked up one by one.
+    Resolved { dir: InodeId, names: usize },
     /// The inode of a further name. Its change time is not exact.
     Linked(AttrWire),
     /// Attributes, and when the inode was made, nanoseconds since 1970.

@@ -227,6 +227,12 @@ fn receive(core: &mut Core<State>, packet: Packet) {
     match (&header.of, header.source.class()) {
         (Of::Reply(replied), Some(NodeClass::Shard)) => receive_reply(core, &header, replied, packet),
         (Of::DataReply, Some(NodeClass::Data)) => receive_data_reply(core, &header, packet),
+        // It executes nothing, so whichever life of it answers.
+        (Of::Reply(_), Some(NodeClass::Path))
+            if core.open_call(header.seq).is_some_and(|(to, _)| to == header.source) =>
+        {
+            deliver(core, header.seq, packet);
+        }
         _ => {}
     }
 }
@@ -274,8 +280,8 @@ fn receive_reply(core: &mut Core<State>, header: &Header, replied: &OfReply, pac
     match core.open_call(header.seq).map(|(to, _)| to) {
         // The answer of a term under which the request was not last sent: `adopt` has sent it again.
         Some(to) if to == header.source && header.term != known => {}
-        // A write goes to the data node, and is answered by the file's home.
-        Some(to) if to == header.source || to.class() == Some(NodeClass::Data) => {
+        // A write goes to the data node, and is answered by the file's home; what a path node was asked, by the site of the last name.
+        Some(to) if to == header.source || matches!(to.class(), Some(NodeClass::Data | NodeClass::Path)) => {
             deliver(core, header.seq, packet);
             if let Some(shard) = core.state.opened(shard, header.seq) {
                 core.start(Job::Greet { shard });

@@ -66,3 +66,7 @@ pub const UNSYNCED_MAX: usize = 1 << 15;
 pub const TERMS_UNSYNCED_MAX: usize = 4;
 /// Bytes of zeros that stand for holes in a read; a longer hole repeats them.
 pub const ZEROS_BYTES: usize = 64 << 10;
+/// For how long a path node is waited for, microseconds: whoever walks by itself needs not much longer.
+pub const PATH_NODE_PATIENCE_US: u64 = 300_000;
+/// For how long path nodes are not asked after one was silent, microseconds.
+pub const PATH_NODE_SILENT_US: u64 = 2_000_000;

@@ -1,7 +1,9 @@
 //! What every operation of a session does: ask a shard, ask the data node, wait inside the session.
 
 use crate::fs::Caller;
-use crate::limits::{BUSY_PAUSE_US, CALLER_ROUNDS_MAX, SOFT_TIMEOUT_US, UNREACHABLE_US};
+use crate::limits::{
+    BUSY_PAUSE_US, CALLER_ROUNDS_MAX, PATH_NODE_PATIENCE_US, PATH_NODE_SILENT_US, SOFT_TIMEOUT_US, UNREACHABLE_US,
+};
 use crate::ops::exact::Touched;
 use crate::ops::{alone, exact, kept};
 use crate::running::Slot;
@@ -157,6 +159,36 @@ impl Op {
                     self.with(|core| kept::note(core, &self.body.request.describe(), &packet));
                     return Ok(reply);
                 }
+            }
+        }
+        Err(Errno::EACCES)
+    }
+
+    /// Asks a path node, and tells it more of the caller if that decides. Nothing if there is none that answers now: then this is asked of
+    /// nobody for a while, and shards say what it would have said.
+    pub(crate) async fn ask_path_node(&mut self, request: Request) -> Result<Option<Reply>, Errno> {
+        self.body.request = request;
+        for _ in 0..CALLER_ROUNDS_MAX {
+            let to = self.with(|core| {
+                let silent = core.now.mono_us < core.state.paths_silent_until_us;
+                core.state.config.map.path_nodes().next().filter(|_| !silent)
+            });
+            let Some(to) = to else { return Ok(None) };
+            let deadline_us = self.admit(1).await?.min(self.with(|core| core.now.mono_us) + PATH_NODE_PATIENCE_US);
+            let make = |core: &mut Core<State>, _, seq| {
+                self.note_call(core, seq);
+                let slot = self.body.request.describe().about.slot(&core.state.config.map);
+                Packet::new(&header(core, MessageKind::Request, to, slot, seq), &self.body)
+            };
+            let Some(Answer::Packet(packet)) = self.cx.call_all(&[to], deadline_us, make).await.pop() else {
+                self.with(|core| core.state.paths_silent_until_us = core.now.mono_us + PATH_NODE_SILENT_US);
+                return Ok(None);
+            };
+            match packet.body::<Reply>().map_err(|_| Errno::EIO)? {
+                Reply::Failed { errno } => return Err(errno),
+                Reply::Refused { .. } => return Err(Errno::EPERM),
+                Reply::NeedCaller { gids, caps } => Box::pin(self.read_caller(&gids, caps)).await?,
+                reply => return Ok(Some(reply)),
             }
         }
         Err(Errno::EACCES)

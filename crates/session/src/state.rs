@@ -216,6 +216,8 @@ pub(crate) struct State {
     /// Questions how a caller waits, and their answers.
     pub(crate) kinds: BTreeMap<u64, Option<Option<bool>>>,
     pub(crate) last_ticket: u64,
+    /// A path node has not answered: until then, monotonic microseconds, none is asked.
+    pub(crate) paths_silent_until_us: u64,
     /// Files made by the first half of an open(2).
     pub(crate) halves: Halves,
     /// Files made without a name.
@@ -275,6 +277,7 @@ impl State {
             callers: BTreeMap::new(),
             kinds: BTreeMap::new(),
             last_ticket: 0,
+            paths_silent_until_us: 0,
             halves: Halves::new(),
             nameless: 0,
             releases: 0,

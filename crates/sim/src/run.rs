@@ -2,7 +2,9 @@
 
 use crate::audit;
 use crate::check::{Checks, Excuses, Load};
-use crate::users::{Appenders, Cachers, Directories, Durable, Entangled, Lockers, Mortals, Private, User, Writers};
+use crate::users::{
+    Appenders, Cachers, Directories, Durable, Entangled, Lockers, Mortals, Private, User, Walkers, Writers,
+};
 use crate::workload::{Workload, WorkloadConfig};
 use crate::world::{Commit, Counters, FaultConfig, World, WorldConfig};
 use onpath_meta::{ShardBounds, SyncPolicy};
@@ -29,6 +31,8 @@ pub struct SimConfig {
     /// Sessions that come and go, and whose kernels cache while they are alone: 1, or 0. Others of real sessions would never leave
     /// them alone.
     pub cachers: usize,
+    /// Sessions that follow names by path nodes, in a tree that one more changes; 0: none.
+    pub walkers: usize,
     /// Requests that each client has under way at once.
     pub window: usize,
     /// Operations in all.
@@ -62,6 +66,7 @@ impl Default for SimConfig {
             lockers: 0,
             mortals: 0,
             cachers: 0,
+            walkers: 0,
             window: 2,
             operations: 20_000,
             world: WorldConfig::default(),
@@ -88,6 +93,14 @@ impl SimConfig {
             self.workload.names = [6, 16, 40][pick(42, 3) as usize];
             self.workload.directories = [2, 3][pick(43, 2) as usize];
         }
+        self
+    }
+
+    /// The same with path nodes, and sessions that follow names by them.
+    pub fn with_path_nodes(mut self) -> SimConfig {
+        self.world.path_nodes = 1 + draw(self.seed, 60, 2) as u16;
+        self.world.path_bytes = [16 << 10, 1 << 20][draw(self.seed, 61, 2) as usize];
+        (self.walkers, self.cachers) = (3, 0);
         self
     }
 
@@ -208,6 +221,9 @@ fn begin_users(world: &mut World, config: &SimConfig) -> Vec<Box<dyn User>> {
     }
     if config.cachers > 0 && !may_lose {
         users.push(Box::new(Cachers::begin(world, config.seed)));
+    }
+    if config.walkers > 0 && !may_lose {
+        users.push(Box::new(Walkers::begin(world, config.seed, config.walkers)));
     }
     if config.mortals > 0 {
         if may_lose {

@@ -90,6 +90,11 @@ impl Scenario {
         Scenario::of(WorldConfig { sync, ..calm(shards) })
     }
 
+    /// The same with a path node.
+    pub fn with_path_node(shards: u16) -> Scenario {
+        Scenario::of(WorldConfig { path_nodes: 1, ..calm(shards) })
+    }
+
     /// The same where little may wait at a shard for other nodes.
     pub fn bounded(shards: u16, bounds: ShardBounds) -> Scenario {
         Scenario::of(WorldConfig { bounds, ..calm(shards) })

@@ -22,6 +22,7 @@ mod nonsense;
 mod opens;
 mod own_names;
 mod owner_form;
+mod paths;
 mod requests;
 #[cfg_attr(not(feature = "planted"), allow(dead_code, reason = "most are for teeth"))]
 mod shapes;

@@ -61,6 +61,15 @@ pub(crate) fn restarts(seed: u64) -> SimConfig {
     SimConfig { workload, world, ..config }
 }
 
+/// Names are followed by path nodes in a tree that changes all the time. Two thirds of the seeds have restarts.
+pub(crate) fn paths(seed: u64) -> SimConfig {
+    let config = small(seed).with_path_nodes();
+    let crash_every = [0, 200, 1_000][(seed % 3) as usize];
+    let world = WorldConfig { shards: 1 + (seed % 4) as u16, reorder_us: 20_000, crash_every, ..config.world };
+    let world = WorldConfig { processes: world.shards, bounds: ShardBounds::default(), ..world };
+    SimConfig { sessions: 1, window: 1, operations: 1_500, world, ..config }
+}
+
 /// Directories move into each other, and processes die all the time.
 pub(crate) fn storms(seed: u64) -> SimConfig {
     let config = restarts(seed);

@@ -85,6 +85,8 @@ pub struct OfRequest {
     /// Its session has taken again at this shard, in the term that the header names, all locks that it held and all that it had open
     /// there before (often nothing).
     pub taken: bool,
+    /// A path node sends it in its session's name, and knows no term: it only reads, and is executed in any (P-4).
+    pub forwarded: bool,
     /// What its sender had heard of the receiver when the request was made: a repetition keeps it, whatever the header's term is then.
     pub made_at: Option<Position>,
 }
@@ -114,6 +116,8 @@ mod flag {
     pub(super) const TAKEN: u8 = 1;
     /// There is a [`super::OfRequest::made_at`].
     pub(super) const MADE_AT: u8 = 2;
+    /// [`super::OfRequest::forwarded`].
+    pub(super) const FORWARDED: u8 = 4;
 }
 
 /// Integers one behind the other.
@@ -131,7 +135,7 @@ impl Fields<'_> {
 impl OfRequest {
     fn flags(&self) -> u8 {
         let bit = |condition: bool, bit: u8| if condition { bit } else { 0 };
-        bit(self.taken, flag::TAKEN) | bit(self.made_at.is_some(), flag::MADE_AT)
+        bit(self.taken, flag::TAKEN) | bit(self.made_at.is_some(), flag::MADE_AT) | bit(self.forwarded, flag::FORWARDED)
     }
 
     #[inline(always)]
@@ -147,7 +151,7 @@ impl OfRequest {
 
     #[inline(always)]
     fn take(flags: u8, r: &mut Reader<'_>) -> Result<OfRequest, WireError> {
-        if flags & !(flag::TAKEN | flag::MADE_AT) != 0 {
+        if flags & !(flag::TAKEN | flag::MADE_AT | flag::FORWARDED) != 0 {
             return Err(WireError::Bad("flags of a request's header"));
         }
         let (oldest_behind, until) = (u32::take(r)?, u32::take(r)?);
@@ -157,7 +161,8 @@ impl OfRequest {
             nothing::<12>(r)?;
             None
         };
-        Ok(OfRequest { oldest_behind, until, taken: flags & flag::TAKEN != 0, made_at })
+        let [taken, forwarded] = [flag::TAKEN, flag::FORWARDED].map(|bit| flags & bit != 0);
+        Ok(OfRequest { oldest_behind, until, taken, forwarded, made_at })
     }
 }
 

@@ -252,7 +252,7 @@ impl InodeId {
     }
 }
 
-/// What kind of role an address belongs to. Reserved numbers: 5 path node, 6 controller, 7 log, 8 index, 9 host, 10 keeper.
+/// What kind of role an address belongs to. Reserved numbers: 6 controller, 7 log, 8 index, 9 host, 10 keeper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeClass {
     /// A metadata shard.
@@ -263,6 +263,8 @@ pub enum NodeClass {
     Session,
     /// The switch.
     Switch,
+    /// A path node.
+    Path,
 }
 
 impl NodeId {
@@ -291,6 +293,11 @@ impl NodeId {
         NodeId(3 << 24 | session.0)
     }
 
+    /// Address of a path node.
+    pub fn path(number: u16) -> NodeId {
+        NodeId(5 << 24 | u32::from(number))
+    }
+
     /// The class of the role, or nothing for an address of no known class.
     pub fn class(self) -> Option<NodeClass> {
         match self.0 >> 24 {
@@ -298,6 +305,7 @@ impl NodeId {
             2 => Some(NodeClass::Data),
             3 => Some(NodeClass::Session),
             4 => Some(NodeClass::Switch),
+            5 => Some(NodeClass::Path),
             _ => None,
         }
     }

@@ -23,6 +23,7 @@ pub mod map;
 pub mod name;
 pub mod packet;
 pub mod peer;
+pub mod permission;
 pub mod reply;
 pub mod report;
 pub mod request;

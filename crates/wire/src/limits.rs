@@ -79,6 +79,8 @@ pub const WAIT_EDGES_MAX: usize = 4_096;
 pub const GRANTS_HELD_MAX: usize = 1 << 20;
 /// Grant requests waiting at a directory's owner while a job runs.
 pub const GRANT_WAITERS_MAX: usize = 1_024;
+/// Names that a path node is asked to follow at a time; it follows no more.
+pub const NAMES_FOLLOWED_MAX: usize = 1_024;
 /// Entries in one change-log batch; the rest follows in the next.
 pub const BATCH_ENTRIES_MAX: usize = 4_096;
 /// Change-logs of a shard that are not empty; an update that needs another one waits until one is pushed. Each may have a push under

@@ -27,6 +27,8 @@ pub struct ClusterMap {
     data_nodes: Arc<[u16]>,
     /// Which journal has the records of a role, in order of the roles.
     journals: Arc<[(NodeId, u32)]>,
+    /// Path nodes, in order.
+    path_nodes: Arc<[u16]>,
     /// Of fingerprints only so many bits of the hash count, and of the slot only whose it is.
     coarse_bits: Option<u32>,
 }
@@ -45,8 +47,25 @@ impl ClusterMap {
             data: vec![0; SLOTS].into(),
             data_nodes: Arc::new([0]),
             journals: roles.map(|role| (role, FIRST_JOURNAL)).collect(),
+            path_nodes: Arc::new([]),
             coarse_bits: None,
         }
+    }
+
+    /// The same with these path nodes.
+    pub fn with_path_nodes(self, path_nodes: &[u16]) -> ClusterMap {
+        ClusterMap { path_nodes: path_nodes.into(), ..self }
+    }
+
+    /// All path nodes in order.
+    pub fn path_nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.path_nodes.iter().map(|&number| NodeId::path(number))
+    }
+
+    /// Whether there is a path node.
+    #[inline]
+    pub fn has_path_nodes(&self) -> bool {
+        !self.path_nodes.is_empty()
     }
 
     /// The same with the bytes of files spread over these data nodes.

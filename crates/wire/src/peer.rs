@@ -13,14 +13,18 @@ use crate::tracking::{Tracking, TrackingSide};
 use crate::{wire_enum, wire_struct};
 use std::sync::Arc;
 
-/// The two parts of a grant, as bits.
+/// The parts of a grant, as bits.
 pub mod part {
     /// mode, uid, gid, ACLs: needed by every check at the site, lookups included.
     pub const ACCESS: u8 = 1;
     /// The right to append to the change-log: needed by updates.
     pub const APPEND: u8 = 2;
-    /// Both.
+    /// What a shard may hold: both of these.
     pub const BOTH: u8 = ACCESS | APPEND;
+    /// What a path node may hold: name, parent, and what the access part says (P-1).
+    pub const PATH: u8 = 4;
+    /// All of them.
+    pub const ALL: u8 = BOTH | PATH;
 }
 
 wire_struct! {
@@ -35,6 +39,29 @@ wire_struct! {
         pub gid: u32,
         /// ACLs, if it has any.
         pub acls: Option<Arc<Acls>>,
+    }
+}
+
+wire_struct! {
+    /// The path part of a directory: where it is, and who may search it (P-1).
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct PathPart {
+        /// The directory that it is in; none: it is the root.
+        pub parent: Option<InodeId>,
+        /// Its name there; none: it is the root.
+        pub name: Option<Name>,
+        /// The access part.
+        pub access: Access,
+        /// Which grant of its home's term it is: later ones are larger.
+        pub number: u64,
+    }
+    where PathPart::fits, else "place of a directory"
+}
+
+impl PathPart {
+    /// Whether it has both, a parent and a name there, or neither.
+    fn fits(&self) -> bool {
+        self.parent.is_some() == self.name.is_some()
     }
 }
 
@@ -239,14 +266,19 @@ wire_enum! {
         },
         /// The directory is removed, or this never was a directory here.
         2 => Gone,
+        /// The path part is granted.
+        3 => Path {
+            /// It.
+            part: PathPart,
+        },
     }
 }
 
 wire_enum! {
-    /// A message between shards.
+    /// A message between shards, and between them and path nodes.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum Peer {
-        /// Site → owner: please grant.
+        /// Site or path node → owner: please grant.
         1 => GrantAsk {
             /// Directory.
             dir: InodeId,
@@ -479,6 +511,18 @@ wire_enum! {
         /// To a data node that has told of a write: this home has forgotten, in a power loss, that it ever made the
         /// generation.
         35 => Void,
+        /// Path node → name's site: which directory has this name? A call; answered `DirectoryIs` when that is not in doubt (P-2).
+        39 => DirectoryAsk {
+            /// The directory of the name.
+            parent: InodeId,
+            /// The name.
+            name: Name,
+        },
+        /// The directory; none if nothing has the name, or no directory.
+        40 => DirectoryIs {
+            /// Its id.
+            id: Option<InodeId>,
+        },
         /// Restarted coordinator module → everybody: turns at renaming directories that were given in earlier terms count no more.
         /// A call; answered `Done` when the last one that counted is over.
         36 => RenameTurns {

@@ -236,6 +236,14 @@ wire_enum! {
             /// The reply, as bytes, so that none is inside of another.
             reply: Blob,
         },
+        /// Of a path node: how far the names led. The next one is none of a directory, or not known there, or the caller may not search this
+        /// directory: who asks looks there.
+        50 => Resolved {
+            /// The last directory.
+            dir: InodeId,
+            /// Names that were followed.
+            names: u32,
+        },
     }
 }
 

@@ -429,6 +429,16 @@ wire_enum! {
             /// Pages were written.
             wrote: bool,
         },
+        /// To a path node: follows names from a directory, as far as directories have them that the caller may search. → `Resolved`; with `look`,
+        /// if all but the last one lead to directories, what the site of that one says to a `Lookup` in the last of them
+        47 => Resolve {
+            /// The directory in which the first name is.
+            from: InodeId,
+            /// Names, one behind the other.
+            names: Vec<Name>,
+            /// The last name is looked up.
+            look: bool,
+        },
         /// This session may change pages of a file in memory again. → `Done`, when no write is under way for which it wrote them back
         45 => Map {
             /// Inode.

@@ -72,6 +72,7 @@ fn simple(replier: Replier, reply: &FsReply, valid: Valid, numbers: Numbers) {
         FsReply::StatFs(totals) => replier.statfs(&statfs(totals)),
         FsReply::LockIs(conflict) => replier.lock(&lock(conflict.as_ref())),
         FsReply::Missing
+        | FsReply::Resolved { .. }
         | FsReply::Copied(_)
         | FsReply::Opened(_)
         | FsReply::Created { .. }

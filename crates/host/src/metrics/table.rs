@@ -20,7 +20,8 @@ const fn milliseconds(kind: Kind, name: &'static str, help: &'static str) -> Met
 }
 
 /// All groups.
-pub const GROUPS: &[Group] = &[SHARD, DATA, SESSION, SWITCH, HOST, JOURNAL, CHECKPOINT, DISK, UDP, TRANSPORT, MOUNTS];
+pub const GROUPS: &[Group] =
+    &[SHARD, DATA, SESSION, PATH, SWITCH, HOST, JOURNAL, CHECKPOINT, DISK, UDP, TRANSPORT, MOUNTS];
 
 const SHARD: Group = Group {
     role: "shard",
@@ -52,6 +53,7 @@ const SHARD: Group = Group {
         of(Gauge, "replies_cached", "Replies kept for clients that ask again."),
         of(Counter, "grants_asked", "Parts of directories asked for, at their owners."),
         of(Counter, "grants_given", "Parts of directories given, as an owner."),
+        of(Counter, "path_parts_given", "Path parts of directories given to path nodes, as an owner."),
         of(Counter, "collects", "Collects begun: a reader wanted what was pending elsewhere."),
         of(Counter, "recalls_answered", "Revocations: parts of directories given back since the owner asked for that."),
         of(Counter, "recalls_abandoned", "Revocations that nobody waits for any more."),
@@ -133,6 +135,35 @@ const SESSION: Group = Group {
         of(Gauge, "handles_open", "Files and directories open."),
         of(Gauge, "file_locks", "Locks held or waited for."),
         bytes(Gauge, "table_bytes", "Memory that tables take."),
+        microseconds(Highest, "longest_upkeep_us", "Longest time that inputs had to wait for upkeep."),
+    ],
+};
+
+const PATH: Group = Group {
+    role: "path",
+    about: "Path nodes, which lead clients without a mount through directories.",
+    metrics: &[
+        of(Gauge, "directories_held", "Directories of which it knows where they are and who may search them."),
+        of(Counter, "paths_resolved", "Requests to follow names answered."),
+        of(Counter, "paths_resolved_from_memory", "Of these, requests for which no shard was asked."),
+        of(
+            Counter,
+            "requests_forwarded",
+            "Of these, requests passed on to the site of their last name, which has answered.",
+        ),
+        of(Counter, "names_asked", "Names about which their sites were asked."),
+        of(Counter, "parts_granted", "Path parts that homes of directories have granted."),
+        of(Counter, "parts_void", "Grants that a revocation had overtaken, and that did not count."),
+        of(Counter, "recalls", "Revocations: path parts that homes have taken back."),
+        of(Counter, "directories_given_up", "Directories forgotten for want of room."),
+        of(
+            Counter,
+            "requests_busy",
+            "Requests refused because too many were in progress; their senders look by themselves.",
+        ),
+        of(Counter, "messages_malformed", "Messages dropped that could not be understood."),
+        bytes(Gauge, "index_bytes", "Memory that the directories take."),
+        of(Gauge, "operations_at_once", "Places for operations, of which there were as many at the same time."),
         microseconds(Highest, "longest_upkeep_us", "Longest time that inputs had to wait for upkeep."),
     ],
 };

@@ -34,6 +34,7 @@ pub(super) fn name(address: NodeId) -> String {
         Some(NodeClass::Data) => "data",
         Some(NodeClass::Session) => "session",
         Some(NodeClass::Switch) => "switch",
+        Some(NodeClass::Path) => "path",
         None => "unknown",
     };
     format!("{class}-{}", address.number())

@@ -136,6 +136,7 @@ pub struct NodeBuilder {
     data: Vec<Option<usize>>,
     sessions: Vec<(NodeId, usize)>,
     switches: Vec<Option<usize>>,
+    paths: Vec<Option<usize>>,
     among_others: bool,
 }
 
@@ -154,6 +155,7 @@ impl NodeBuilder {
             data: vec![],
             sessions: vec![],
             switches: vec![],
+            paths: vec![],
             among_others: false,
         }
     }
@@ -170,6 +172,7 @@ impl NodeBuilder {
             Some(NodeClass::Shard) => Some(&mut self.shards),
             Some(NodeClass::Data) => Some(&mut self.data),
             Some(NodeClass::Switch) => Some(&mut self.switches),
+            Some(NodeClass::Path) => Some(&mut self.paths),
             Some(NodeClass::Session) => None,
             None => panic!("{address:?} is no address of a role"),
         };
@@ -205,6 +208,7 @@ impl NodeBuilder {
             data: self.data,
             sessions: self.sessions.into_iter().map(|(address, index)| (AtomicU32::new(address.0), index)).collect(),
             switches: self.switches,
+            paths: self.paths,
             among_others: self.among_others,
             commit,
             journal,
@@ -251,6 +255,7 @@ pub struct Node {
     /// Their addresses may change ([`Node::rename`]).
     sessions: Vec<(AtomicU32, usize)>,
     switches: Vec<Option<usize>>,
+    paths: Vec<Option<usize>>,
     among_others: bool,
     commit: Commit,
     journal: Option<Journal>,
@@ -351,6 +356,7 @@ impl Node {
             NodeClass::Shard => self.shards.get(number).copied().flatten(),
             NodeClass::Data => self.data.get(number).copied().flatten(),
             NodeClass::Switch => self.switches.get(number).copied().flatten(),
+            NodeClass::Path => self.paths.get(number).copied().flatten(),
             NodeClass::Session => {
                 let is_it = |(address, _): &&(AtomicU32, usize)| address.load(Ordering::Acquire) == to.0;
                 self.sessions.iter().find(is_it).map(|(_, index)| *index)

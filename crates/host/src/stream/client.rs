@@ -54,6 +54,8 @@ pub struct Welcome {
     pub identity: Option<Identity>,
     /// Number of shards, evenly spread.
     pub shards: u16,
+    /// Its path nodes.
+    pub path_nodes: Vec<u16>,
     /// At which slot a name is.
     pub placement: Placement,
     /// Whether replies leave when they are durable.
@@ -111,11 +113,12 @@ pub(super) fn ask(stream: &mut UnixStream, question: &Control) -> Result<Control
 fn hello(dir: &Path, fsid: u64, pass: Pass) -> Result<(UnixStream, Welcome), StreamError> {
     let mut stream = connect(dir)?;
     let hello = Control::Hello { magic: MAGIC, version: VERSION, fsid, pass };
-    let Control::Welcome { fsid, pass, identity, shards, placement, sync } = ask(&mut stream, &hello)? else {
+    let Control::Welcome { fsid, pass, identity, shards, path_nodes, placement, sync } = ask(&mut stream, &hello)?
+    else {
         return Err(StreamError::Unexpected("the answer to a hello is a welcome"));
     };
     stream.set_read_timeout(None)?;
-    Ok((stream, Welcome { fsid, pass, identity, shards, placement, sync }))
+    Ok((stream, Welcome { fsid, pass, identity, shards, path_nodes, placement, sync }))
 }
 
 /// Asks the process that serves `dir` for its report ([`crate::report`]), which it gives within that time; JSON text.

@@ -40,7 +40,7 @@ use thiserror::Error;
 /// "OnpStr01", little-endian.
 const MAGIC: u64 = u64::from_le_bytes(*b"OnpStr01");
 /// Version of the frames and of the messages in them.
-const VERSION: u32 = 8;
+const VERSION: u32 = 9;
 /// Bytes of a frame before its head.
 const FRAME_BYTES: usize = 12;
 /// Bit of `head bytes`: an in-network header comes first.
@@ -75,6 +75,8 @@ wire_enum! {
             identity: Option<Identity>,
             /// Number of shards, evenly spread over the slots.
             shards: u16,
+            /// Its path nodes.
+            path_nodes: Vec<u16>,
             /// At which slot a name is.
             placement: Placement,
             /// Whether replies leave when they are durable (`commit = sync`).

@@ -46,6 +46,8 @@ pub struct ServerConfig {
     pub fsid: u64,
     /// Number of shards.
     pub shards: u16,
+    /// Its path nodes.
+    pub path_nodes: Vec<u16>,
     /// At which slot a name is.
     pub placement: Placement,
     /// Whether replies leave when they are durable.
@@ -392,6 +394,7 @@ fn run(shared: &Arc<Shared>, welcomed: Welcomed, stream: UnixStream) {
         pass,
         identity: identity.clone(),
         shards: config.shards,
+        path_nodes: config.path_nodes.clone(),
         placement: config.placement,
         sync: config.sync,
     };

@@ -177,6 +177,7 @@ fn serve(dir: &Path, fsid: u64, next: &Arc<AtomicU64>) -> Serving {
         dir: dir.to_owned(),
         fsid,
         shards: 1,
+        path_nodes: vec![],
         placement: placement(),
         passes: passes(),
         sync: false,
@@ -255,7 +256,7 @@ fn messages_and_bulk_go_both_ways_and_the_end_detaches() {
     let serving = serve(tmp.path(), FSID, &sessions());
     let client = client(tmp.path());
     let (pass, placement) = (pass_of(5), placement());
-    let expected = Welcome { fsid: FSID, pass, identity: None, shards: 1, placement, sync: false };
+    let expected = Welcome { fsid: FSID, pass, identity: None, shards: 1, path_nodes: vec![], placement, sync: false };
     assert_eq!(client.welcome, expected);
     let sizes = [0, 1, 4096, 1 << 20, 3 << 19, 17];
     for (seq, &bytes) in (0u64..).zip(&sizes) {

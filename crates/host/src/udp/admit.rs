@@ -6,7 +6,7 @@ use onpath_wire::ids::{NodeClass, NodeId};
 use onpath_wire::innet::{DirtySetOp, InNet};
 use onpath_wire::packet::Packet;
 
-/// A session speaks for itself only, requests to shards and to data nodes; of the switch it may ask, on the way to that shard.
+/// A session speaks for itself only, requests to shards, path nodes and data nodes; of the switch it may ask, on the way to that shard.
 pub fn may_send(session: NodeId, to: NodeId, packet: &Packet) -> bool {
     let Ok(header) = packet.header() else { return false };
     let asks = |innet: &InNet| match innet {
@@ -22,7 +22,7 @@ pub fn may_send(session: NodeId, to: NodeId, packet: &Packet) -> bool {
 fn asks_a_server(header: &Header, to: NodeId) -> bool {
     matches!(
         (header.kind(), to.class()),
-        (MessageKind::Request, Some(NodeClass::Shard)) | (MessageKind::Data, Some(NodeClass::Data))
+        (MessageKind::Request, Some(NodeClass::Shard | NodeClass::Path)) | (MessageKind::Data, Some(NodeClass::Data))
     )
 }
 

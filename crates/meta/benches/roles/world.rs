@@ -59,6 +59,7 @@ fn config(shard: u16, map: &ClusterMap) -> ShardConfig {
         map: map.clone(),
         term: Term(1 + u32::from(shard)),
         one_journal: true,
+        ends_path_nodes: false,
         inner: Secrets::of_seed(7).inner,
         cluster: 1,
         track_unsynced: false,

@@ -6,7 +6,7 @@
 
 use super::epoch::Tracked;
 use super::group::{self, Gather, Group};
-use super::holders::{Round, revoke};
+use super::holders::{Round, revoke, waits_for_doubt};
 use super::owner::{self, table, wake};
 use super::tracker::{self, Look};
 use crate::planted::{self, Planted};
@@ -83,19 +83,19 @@ fn look(core: &mut Core, dir: InodeId, tracked: Tracked, fresh: bool) -> Look {
     look
 }
 
-/// Takes both parts back and keeps them for a moment, for the next attempt of a transaction that removes the
-/// directory: its Prepare never waits.
-pub(crate) async fn seal(cx: &Cx, dir: InodeId) {
-    let running = cx.with(|core| table(core, dir).sealing);
+/// Takes parts back and keeps them for a moment, for the next attempt of a transaction that removes the directory or moves it: its
+/// Prepare never waits.
+pub(crate) async fn seal(cx: &Cx, dir: InodeId, parts: u8) {
+    let running = cx.with(|core| table(core, dir).sealing & parts == parts);
     if running {
         return;
     }
-    cx.with(|core| table(core, dir).sealing = true);
-    revoke(cx, dir, part::BOTH).await;
+    cx.with(|core| table(core, dir).sealing |= parts);
+    revoke(cx, dir, parts).await;
     let until_us = cx.with(|core| core.now.mono_us + SEAL_US);
     cx.sleep_until(until_us).await;
     cx.with(|core| {
-        table(core, dir).sealing = false;
+        table(core, dir).sealing &= !parts;
         wake(core, dir);
         core.start(Job::GiveGrants(dir));
     });
@@ -103,7 +103,7 @@ pub(crate) async fn seal(cx: &Cx, dir: InodeId) {
 
 /// The next step of whoever wants all entries applied, and `parts` back if `look` says so.
 pub(super) fn next(core: &mut Core, dir: InodeId, parts: u8, look: impl FnOnce(&mut Core) -> Look) -> Option<Next> {
-    if core.state.txns.in_doubt(dir) {
+    if waits_for_doubt(core, dir, parts) {
         return None; // our own prepared record makes a recall wait like anybody's
     }
     if parts == part::APPEND && nobody_appends(core, dir) {
@@ -114,14 +114,21 @@ pub(super) fn next(core: &mut Core, dir: InodeId, parts: u8, look: impl FnOnce(&
         return None;
     }
     let me = core.state.me();
-    let all = core.state.config.map.all();
+    let map = core.state.config.map.clone();
     let table = table(core, dir);
     if table.job.is_some() {
         return None;
     }
     let everybody = !table.holders.knows(parts);
-    let holders =
-        if everybody { all.filter(|&shard| shard != me).map(NodeId::shard).collect() } else { table.holders.of(parts) };
+    let mut holders = table.holders.of(parts);
+    if !table.holders.knows(parts & part::BOTH) {
+        holders.extend(map.all().filter(|&shard| shard != me).map(NodeId::shard));
+    }
+    if !table.holders.knows(parts & part::PATH) {
+        holders.extend(map.path_nodes());
+    }
+    holders.sort_unstable();
+    holders.dedup();
     if holders.is_empty() {
         return Some(Next::Clear);
     }

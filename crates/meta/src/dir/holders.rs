@@ -2,8 +2,9 @@
 //!
 //! A holder is a life of a role: it counts under its address and its *incarnation*, so that a late message of a former life takes and
 //! gives nothing. A table is volatile: after a restart everybody may hold everything, until a part was taken back from all.
-//! Whatever must not happen while others decide with a part of a directory – chmod, ACLs, rmdir, renames that replace, changes of state –
-//! goes through [`revoke`].
+//! Whatever must not happen while others decide with a part of a directory – chmod, ACLs, rmdir, renames, changes of state – goes through
+//! [`revoke`]. Shards hold access and append parts, path nodes hold path parts (P-1); a table knows of each part for itself whether it has
+//! all holders.
 
 use super::collect::{Next, next};
 use super::group;
@@ -99,10 +100,18 @@ pub(crate) async fn revoke(cx: &Cx, dir: InodeId, parts: u8) {
 
 /// Whether [`revoke`] would return at once.
 pub(crate) fn is_revoked(core: &mut Core, dir: InodeId, parts: u8) -> bool {
-    !core.state.txns.in_doubt(dir) && {
+    if parts == part::PATH && (!core.state.config.map.has_path_nodes() || planted::is(Planted::MovedWithoutRecall)) {
+        return true; // no table is made for it
+    }
+    !waits_for_doubt(core, dir, parts) && {
         let table = table(core, dir);
         table.job.is_none() && table.holders.knows(parts) && table.holders.is_free(parts)
     }
+}
+
+/// Whether parts of a directory cannot be taken back now, since names in it are in doubt. Where it is itself has nothing to do with them.
+pub(super) fn waits_for_doubt(core: &Core, dir: InodeId, parts: u8) -> bool {
+    parts & part::BOTH != 0 && core.state.txns.in_doubt(dir)
 }
 
 /// A question to holders for what they have.
@@ -132,15 +141,13 @@ impl Round {
             }
             table.job = None;
             let waiters = table.has_waiters();
-            if complete {
-                if parts == part::APPEND {
-                    owner::found(core, dir, applied_before);
-                }
-                if parts & part::APPEND != 0 {
-                    group::recalled(core, dir);
-                }
-            } else {
-                group::applied_outside(core, dir); // fewer than all
+            if complete && parts == part::APPEND {
+                owner::found(core, dir, applied_before);
+            }
+            match (complete, parts & part::APPEND != 0) {
+                (true, true) => group::recalled(core, dir),
+                (false, true) => group::applied_outside(core, dir), // fewer than all
+                (_, false) => {}
             }
             group::wake(core, dir);
             if waiters {
@@ -153,7 +160,6 @@ impl Round {
 
 /// Takes one holder's answer; true when it holds nothing more of what was recalled.
 fn take_back(core: &mut Core, cx: &Cx, dir: InodeId, parts: u8, job: JobId, holder: NodeId, answer: Answer) -> bool {
-    let shard = holder.as_shard().expect("parts of directories are held by shards");
     let Some(Ok(Peer::Recalled { job: of, batch, more, .. })) = answer.packet().map(|p| p.body::<Peer>()) else {
         core.state.counters.recalls_abandoned += 1; // it stays in the table; the next round asks again
         return false;
@@ -161,6 +167,10 @@ fn take_back(core: &mut Core, cx: &Cx, dir: InodeId, parts: u8, job: JobId, hold
     if of != job {
         return false;
     }
+    let Some(shard) = holder.as_shard() else {
+        table(core, dir).holders.gave_back(holder, parts); // a path node appends nothing
+        return true;
+    };
     let entries = !batch.entries.is_empty();
     let last = batch.entries.last().map(|entry| entry.seq);
     let upto = apply_batch(core, cx.op(), dir, shard, batch);

@@ -62,6 +62,8 @@ pub(crate) struct Directories {
     floors: BTreeMap<NodeId, LogSeq>,
     log_seq: u64,
     job: u64,
+    /// Path parts granted in this term.
+    path_grants: u64,
     /// Change-logs to be pushed when idle: due time, directory, and an entry that still being there tells it.
     pub(crate) idle: VecDeque<(u64, InodeId, LogSeq)>,
     pub(crate) pushing: BTreeSet<InodeId>,
@@ -86,6 +88,12 @@ impl Directories {
     pub(crate) fn next_job(&mut self, term: Term) -> JobId {
         self.job = self.job.max(term.first_seq()) + 1;
         JobId(self.job)
+    }
+
+    /// The number of the next path part that is granted.
+    pub(crate) fn next_path_grant(&mut self) -> u64 {
+        self.path_grants += 1;
+        self.path_grants
     }
 
     /// After recovery: everything in the change-logs is of a former term.
@@ -292,7 +300,7 @@ impl Directories {
     pub(crate) fn gauges(&self, operations: usize, bounds: &ShardBounds, all: &mut Vec<Gauge>) {
         let waiting = self.owner.values().map(OwnerDir::waiters).max();
         all.extend([
-            Gauge::queue("shards that wait for a grant of a directory", waiting.unwrap_or(0), GRANT_WAITERS_MAX),
+            Gauge::queue("nodes that wait for a grant of a directory", waiting.unwrap_or(0), GRANT_WAITERS_MAX),
             Gauge::queue("recalls", self.owner.values().filter(|table| table.is_busy()).count(), operations),
             Gauge::queue("collects", self.groups.values().filter(|group| group.collecting()).count(), operations),
             Gauge::queue("change-logs", self.logs.len(), bounds.logs),

@@ -17,7 +17,7 @@ use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, RequestSeq, ShardId, Stam
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::GRANT_WAITERS_MAX;
 use onpath_wire::name::Name;
-use onpath_wire::peer::{Access, Batch, GrantResult, LogEntry, Peer, part};
+use onpath_wire::peer::{Access, Batch, GrantResult, LogEntry, PathPart, Peer, part};
 use onpath_wire::tracking::Form;
 use std::collections::VecDeque;
 
@@ -27,8 +27,8 @@ pub(crate) struct OwnerDir {
     pub(crate) holders: Holders,
     /// The collect or recall that runs, and the parts that it takes back.
     pub(crate) job: Option<(JobId, u8)>,
-    /// Kept sealed for a transaction's next attempt: nothing is granted.
-    pub(crate) sealing: bool,
+    /// Parts kept sealed for a transaction's next attempt: they are not granted.
+    pub(crate) sealing: u8,
     waiting: VecDeque<(Holder, RequestSeq, u8)>,
     /// *sync*: append parts are granted write-through, and whoever holds one has it so.
     through: bool,
@@ -66,7 +66,7 @@ const SYNC_PUSHES: u16 = 32;
 impl OwnerDir {
     fn recalls(&self, parts: u8) -> bool {
         !planted::is(Planted::GrantDuringCollect)
-            && (self.sealing || self.job.is_some_and(|(_, recalled)| recalled & parts != 0))
+            && (self.sealing & parts != 0 || self.job.is_some_and(|(_, recalled)| recalled & parts != 0))
     }
 
     /// When entries were last collected, monotonic microseconds; 0 for never.
@@ -115,10 +115,10 @@ impl OwnerDir {
 
     /// Whether a job runs, or somebody waits for one.
     pub(crate) fn is_busy(&self) -> bool {
-        self.job.is_some() || self.sealing || self.has_waiters()
+        self.job.is_some() || self.sealing != 0 || self.has_waiters()
     }
 
-    /// Shards that wait for grants.
+    /// Shards and path nodes that wait for grants.
     pub(crate) fn waiters(&self) -> usize {
         self.waiting.len()
     }
@@ -133,12 +133,16 @@ impl OwnerDir {
 pub(crate) fn table(core: &mut Core, dir: InodeId) -> &mut OwnerDir {
     let born_now = core.state.births.is_new(dir);
     let alone = core.state.config.map.shards() == 1 || planted::is(Planted::EmptyTableAfterRestart);
+    let no_paths = core.state.config.ends_path_nodes
+        || !core.state.config.map.has_path_nodes()
+        || planted::is(Planted::EmptyTableAfterRestart);
     let (map, policy) = (&core.state.config.map, core.state.config.sync);
     let inodes = &mut core.state.inodes;
     let dirs = &mut core.state.dirs;
     dirs.owner.entry(dir).or_insert_with(|| {
         dirs.groups.entry(map.fingerprint(dir)).or_default().joins(dir);
-        let holders = Holders::known(if born_now || alone { part::BOTH } else { 0 });
+        let known = |part: u8, is_known: bool| if born_now || is_known { part } else { 0 };
+        let holders = Holders::known(known(part::BOTH, alone) | known(part::PATH, no_paths));
         let shown = if born_now { Stamp(0) } else { latest(inodes, dir) };
         OwnerDir { holders, shown, through: policy == SyncPolicy::Always, policy, ..OwnerDir::default() }
     })
@@ -163,6 +167,7 @@ fn withheld(core: &Core, dir: InodeId, parts: u8) -> bool {
             && core.state.dirs.groups.get(&core.state.config.map.fingerprint(dir)).is_some_and(Group::collecting)
     };
     core.state.txns.is_sealed(dir)
+        || parts & part::PATH != 0 && core.state.txns.is_moving(dir) && !planted::is(Planted::GrantedWhileMoving)
         || core.state.dirs.owner.get(&dir).is_some_and(|table| table.recalls(parts))
         || parts & part::APPEND != 0 && !planted::is(Planted::GrantDuringCollect) && collects()
 }
@@ -176,10 +181,12 @@ pub(crate) fn own(core: &mut Core, dir: InodeId, parts: u8) -> Option<Result<Acc
     Some(alive(core, dir).ok_or(Gone))
 }
 
-/// A site asks for parts.
+/// A site, or a path node, asks for parts.
 pub(crate) fn asked(cx: &Cx, from: Holder, seq: RequestSeq, dir: InodeId, parts: u8) {
     cx.with(|core| {
-        if !core.state.is_home(dir) || from.node == NodeId::shard(core.state.me()) {
+        let may_hold = if from.node.as_shard().is_some() { part::BOTH } else { part::PATH };
+        let is_me = from.node == NodeId::shard(core.state.me());
+        if !core.state.is_home(dir) || is_me || parts == 0 || parts & !may_hold != 0 {
             core.state.counters.malformed += 1;
             return;
         }
@@ -197,6 +204,10 @@ fn answer(core: &mut Core, op: OpId, from: Holder, seq: RequestSeq, dir: InodeId
     core.rest_on_object(op, keys::inode(dir));
     let result = match alive(core, dir) {
         None => GrantResult::Gone,
+        Some(access) if parts == part::PATH => match path_part(core, from, dir, access) {
+            Ok(part) => GrantResult::Path { part },
+            Err(NobodyThere) => return,
+        },
         Some(access) => {
             let parts = parts | part::ACCESS;
             let table = table(core, dir);
@@ -211,6 +222,21 @@ fn answer(core: &mut Core, op: OpId, from: Holder, seq: RequestSeq, dir: InodeId
     packets::answer_call(core, op, from.node, seq, &Peer::GrantAnswer { dir, nonce: seq.0, result });
 }
 
+/// Who has asked has begun anew since: nobody is there to hear it.
+struct NobodyThere;
+
+/// Grants the path part of a live directory.
+fn path_part(core: &mut Core, to: Holder, dir: InodeId, access: Access) -> Result<PathPart, NobodyThere> {
+    if !table(core, dir).holders.grant(to, part::PATH) {
+        return Err(NobodyThere);
+    }
+    core.state.counters.path_parts_given += 1;
+    let number = core.state.dirs.next_path_grant();
+    let inode = core.state.inodes.get(dir).expect("a live directory");
+    let parent = inode.name.is_some().then_some(inode.parent);
+    Ok(PathPart { parent, name: inode.name, access, number })
+}
+
 /// A job is over, and the readers that waited for it have been served: now grants.
 pub(crate) fn give_waiting(cx: &Cx, dir: InodeId) {
     cx.with(|core| {
@@ -219,11 +245,11 @@ pub(crate) fn give_waiting(cx: &Cx, dir: InodeId) {
             return; // the next job's end starts this again
         }
         let waiting = std::mem::take(&mut table.waiting);
-        if withheld(core, dir, part::BOTH) {
-            core.state.dirs.owner.get_mut(&dir).expect("looked up").waiting = waiting;
-            return; // the end of the seal starts this again
-        }
-        for (from, seq, parts) in waiting {
+        // Of what is still sealed, the end of the seal starts this again.
+        let (left, given): (VecDeque<_>, VecDeque<_>) =
+            waiting.into_iter().partition(|(_, _, parts)| withheld(core, dir, *parts));
+        core.state.dirs.owner.get_mut(&dir).expect("looked up").waiting = left;
+        for (from, seq, parts) in given {
             answer(core, cx.op(), from, seq, dir, parts);
         }
     });

@@ -142,6 +142,7 @@ fn install(core: &mut Core, dir: InodeId, result: GrantResult) -> bool {
     let site = dirs.site.entry(dir).or_default();
     match result {
         GrantResult::Gone => site.gone = true,
+        GrantResult::Path { .. } => return false, // a shard has not asked for it
         GrantResult::Granted { .. } if site.void && !planted::is(Planted::OvertakenGrant) => return false,
         GrantResult::Granted { parts, access, write_through } => {
             if parts & part::ACCESS != 0 {

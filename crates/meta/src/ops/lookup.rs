@@ -6,14 +6,15 @@
 
 use super::{Req, Step, Stop, named};
 use crate::dir::site;
+use crate::state::packets;
 use crate::{Core, Cx, access};
 use onpath_kernel::Mode;
 use onpath_store::Named;
 use onpath_wire::attr::AttrWire;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::InodeId;
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq};
 use onpath_wire::name::Name;
-use onpath_wire::peer::{Access, part};
+use onpath_wire::peer::{Access, Peer, part};
 use onpath_wire::reply::{DataRef, Reply};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name) -> Step {
@@ -28,6 +29,19 @@ pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name) -> Ste
             Err(elsewhere) => at_home = Some(named::read_home(cx, elsewhere).await),
         }
     }
+}
+
+/// A path node asks which directory has a name (P-2). Who may search its directory is for the path node to say.
+pub(crate) async fn directory(cx: &Cx, from: NodeId, seq: RequestSeq, parent: InodeId, name: &Name) {
+    let Ok(at) = named::here(cx, parent, name) else { return };
+    named::lock(cx, &at, Mode::Shared).await;
+    // As of a lookup: names are shown when the owner has applied what a former term appended.
+    let is_there = site::grant(cx, parent, part::ACCESS).await.is_ok();
+    cx.with(|core| {
+        let found = core.state.names.get(&at).filter(|found| is_there && found.child.is_directory());
+        let id = found.map(|found| found.child);
+        packets::answer_call(core, cx.op(), from, seq, &Peer::DirectoryIs { id });
+    });
 }
 
 type AtHome = Option<Option<(AttrWire, DataRef)>>;

@@ -14,7 +14,7 @@ pub(crate) mod kinds;
 pub(crate) mod link;
 mod lock;
 pub(crate) mod lockgrace;
-mod lookup;
+pub(crate) mod lookup;
 pub(crate) mod merge;
 pub(crate) mod named;
 mod open;
@@ -161,6 +161,7 @@ async fn dispatch(cx: &Cx, req: &Req, mut request: Request) -> Step {
     }
     match request {
         Request::Lookup { parent, name } => lookup::run(cx, req, parent, &name).await,
+        Request::Resolve { .. } => Err(Errno::EOPNOTSUPP.into()), // a path node's
         Request::GetAttr { id } => getattr::run(cx, req, id).await,
         Request::SetAttr { id, set } => setattr::run(cx, req, id, set).await,
         Request::Create { parent, name, node } => create::run(cx, req, parent, &name, &node).await,

@@ -1,7 +1,7 @@
 //! rmdir: removes an empty directory (SwitchFS §5.2.3).
 //!
 //! Semantics: as unlink, for directories; ENOTEMPTY after every update that has returned was applied. The
-//! directory's home recalls both parts from everybody first, so nobody creates in it while it is decided.
+//! directory's home recalls all parts from everybody first, so nobody creates in it, or finds it by a path, while it is decided.
 //! Locks: name and inode, exclusive. Journals: name, change-log entry, inode. Rules.
 
 use super::unlink::remove_link;
@@ -49,12 +49,12 @@ async fn here(cx: &Cx, req: &Req, at: &Named<'_>, child: Option<InodeId>) -> Ste
             let refused = dir.as_ref().map_or(true, |dir| access::modify(req, dir).is_err());
             refused
                 || planted::is(Planted::RmdirWithoutRecall)
-                || child.is_none_or(|child| holders::is_revoked(core, child, part::BOTH))
+                || child.is_none_or(|child| holders::is_revoked(core, child, part::ALL))
         });
         if sealed {
             return cx.with(|core| step(core, cx.op(), req, dir, at));
         }
-        holders::revoke(cx, child.expect("only a directory is sealed"), part::BOTH).await;
+        holders::revoke(cx, child.expect("only a directory is sealed"), part::ALL).await;
         // What was recalled stays recalled until the next await; the parent's parts may have gone meanwhile.
         if let Some(dir) = cx.with(|core| site::have_settled(core, cx.op(), parent)) {
             return cx.with(|core| step(core, cx.op(), req, dir, at));

@@ -53,8 +53,8 @@ async fn locked(cx: &Cx, req: &Req, id: InodeId, change: SetAttr) -> Step {
         changed.map(|_| ())
     });
     if allowed.is_ok() {
-        let both = access_changes && !planted::is(Planted::ChmodWithoutRecall);
-        holders::revoke(cx, id, if both { part::BOTH } else { part::APPEND }).await;
+        let all = access_changes && !planted::is(Planted::ChmodWithoutRecall);
+        holders::revoke(cx, id, if all { part::ALL } else { part::APPEND }).await;
     }
     cx.with(|core| dir_step(core, cx.op(), req, id, change))
 }

@@ -44,8 +44,8 @@ pub(crate) async fn change(cx: &Cx, req: &Req, id: InodeId, name: XattrName, cha
         && cx.with(|core| plan(core, req, id, &name, &change)).is_ok()
     {
         let acl = matches!(name.namespace(), Ok(Namespace::AclAccess | Namespace::AclDefault));
-        let both = acl && !planted::is(Planted::ChmodWithoutRecall);
-        holders::revoke(cx, id, if both { part::BOTH } else { part::APPEND }).await;
+        let all = acl && !planted::is(Planted::ChmodWithoutRecall);
+        holders::revoke(cx, id, if all { part::ALL } else { part::APPEND }).await;
     }
     cx.with(|core| step(core, cx.op(), req, id, &name, &change))
 }

@@ -35,6 +35,8 @@ pub(crate) struct Transactions {
     doubt: HashMap<InodeId, u32>,
     /// Directories that a prepared transaction removes.
     sealed: HashMap<InodeId, u32>,
+    /// Directories that a prepared transaction moves: nobody is told where they are.
+    moving: HashMap<InodeId, u32>,
     pub(crate) asker_runs: bool,
 }
 
@@ -61,6 +63,7 @@ impl Transactions {
             oldest_of: BTreeMap::new(),
             doubt: HashMap::new(),
             sealed: HashMap::new(),
+            moving: HashMap::new(),
             asker_runs: false,
         }
     }
@@ -92,6 +95,7 @@ impl Transactions {
             Gauge::queue("decisions told", self.told.len(), operations),
             Gauge::queue("directories in doubt", self.doubt.len(), operations),
             Gauge::queue("directories sealed", self.sealed.len(), operations),
+            Gauge::queue("directories that move", self.moving.len(), operations),
         ]);
     }
 
@@ -157,6 +161,11 @@ impl Transactions {
         !self.sealed.is_empty() && self.sealed.contains_key(&dir)
     }
 
+    /// Whether a prepared transaction moves this directory: its path part is not granted.
+    pub(crate) fn is_moving(&self, dir: InodeId) -> bool {
+        !self.moving.is_empty() && self.moving.contains_key(&dir)
+    }
+
     /// Whether a decision of ours is not known to all participants.
     pub(crate) fn is_decided(&self, txn: TxnId) -> bool {
         self.decided.contains_key(&txn)
@@ -177,22 +186,25 @@ impl Transactions {
         self.prepared.keys().filter(|txn| !self.told.contains_key(txn)).copied().collect()
     }
 
-    fn count_parts(&mut self, parts: &[TxnPart], up: bool) {
-        for part in parts {
-            let (table, dir) = match part {
-                TxnPart::Source { parent, .. } | TxnPart::Swap { parent, .. } => (&mut self.doubt, *parent),
-                TxnPart::Inode { id, change: InodeChange::RemoveDir, .. } => (&mut self.sealed, *id),
-                TxnPart::Inode { .. } => continue,
-            };
-            count(table, dir, up);
+    fn count_parts(&mut self, promise: &Prepared, up: bool) {
+        for (part, state) in promise.parts.iter().zip(&promise.states) {
+            match part {
+                TxnPart::Source { parent, .. } | TxnPart::Swap { parent, .. } => count(&mut self.doubt, *parent, up),
+                TxnPart::Inode { id, change: InodeChange::RemoveDir, .. } => count(&mut self.sealed, *id, up),
+                TxnPart::Inode { .. } => {}
+            }
+            if let Some(moved) = moved_directory(part, state) {
+                count(&mut self.moving, moved, up);
+            }
         }
     }
 
     // What records do, live and in replay.
 
     pub(crate) fn prepared(&mut self, txn: TxnId, parts: Vec<TxnPart>, states: Vec<PartState>) {
-        self.count_parts(&parts, true);
-        let before = self.prepared.insert(txn, Prepared { parts, states });
+        let promise = Prepared { parts, states };
+        self.count_parts(&promise, true);
+        let before = self.prepared.insert(txn, promise);
         assert!(before.is_none(), "a transaction is prepared once");
     }
 
@@ -203,7 +215,7 @@ impl Transactions {
 
     pub(crate) fn aborted(&mut self, txn: TxnId) {
         if let Some(promise) = self.prepared.remove(&txn) {
-            self.count_parts(&promise.parts, false);
+            self.count_parts(&promise, false);
         }
         self.told.remove(&txn);
     }
@@ -242,6 +254,17 @@ impl Transactions {
 
     pub(crate) fn all_finished(&self) -> impl Iterator<Item = TxnId> + '_ {
         self.finished.iter().copied()
+    }
+}
+
+/// The directory that a part of a transaction gives another place.
+pub(crate) fn moved_directory(part: &TxnPart, state: &PartState) -> Option<InodeId> {
+    match (part, state) {
+        (TxnPart::Inode { id, change: InodeChange::Move { .. }, .. }, _) => id.is_directory().then_some(*id),
+        (TxnPart::Source { .. } | TxnPart::Swap { .. }, PartState::Source { child, .. }) => {
+            child.is_directory().then_some(*child)
+        }
+        _ => None,
     }
 }
 

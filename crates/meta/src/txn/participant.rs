@@ -1,7 +1,7 @@
 //! The side that promises: Prepare in one step that never waits for anybody who waits for it, then obedience across
 //! restarts (steps 3, 4, 8).
 
-use super::TxnId;
+use super::{TxnId, moved_directory};
 use crate::access::{self, Owned};
 use crate::dir::{holders, mark, site};
 use crate::ops::unlink::{drop_data, remove_link, replace_link};
@@ -170,9 +170,20 @@ fn source(
     if let Some(inode) = core.state.inodes.get(found.child) {
         access::sticky(req, &dir, (inode.uid, inode.gid))?;
         may_move(core, req, &inode, parent != to)?;
+        take_back(core, &inode, part::PATH)?;
     }
     let sticky = access::sticky_owner(&dir);
     Ok(PartState::Source { child: found.child, kind: found.kind, sticky })
+}
+
+/// Parts of a directory that change with it must be out with nobody (P-1, R-14). If some are, they are asked for on the side: the next
+/// attempt finds that done.
+fn take_back(core: &mut Core, inode: &Inode, parts: u8) -> Result<(), Refused> {
+    if inode.is_dir() && !holders::is_revoked(core, inode.id, parts) {
+        core.start(Job::Seal(inode.id, parts));
+        return Err(Refused::Busy);
+    }
+    Ok(())
 }
 
 /// Moving a directory changes its "..", which needs write permission on it.
@@ -202,15 +213,15 @@ fn inode(
         }
         InodeChange::Unlink { .. } | InodeChange::Replace { .. } if inode.is_dir() => return Err(Errno::EISDIR.into()),
         InodeChange::Unlink { .. } | InodeChange::Replace { .. } => {}
-        InodeChange::Move { from, to, .. } => may_move(core, req, &inode, from != to)?,
+        InodeChange::Move { from, to, .. } => {
+            may_move(core, req, &inode, from != to)?;
+            take_back(core, &inode, part::PATH)?;
+        }
         InodeChange::RemoveDir => {
             if !inode.is_dir() {
                 return Err(Errno::ENOTDIR.into());
             }
-            if !holders::is_revoked(core, id, part::BOTH) {
-                core.start(Job::Seal(id)); // asked for on the side; the next attempt finds it done
-                return Err(Refused::Busy);
-            }
+            take_back(core, &inode, part::ALL)?;
             if core.state.inodes.get(id).is_some_and(|inode| inode.entries > 0) {
                 return Err(Errno::ENOTEMPTY.into());
             }
@@ -241,7 +252,10 @@ async fn obey(cx: &Cx, txn: TxnId) {
         drop_data(core, dropped);
         crate::dir::push::room(core);
         core.wake(keys::txn(txn));
-        for part in &promise.parts {
+        for (part, state) in promise.parts.iter().zip(&promise.states) {
+            if let Some(moved) = moved_directory(part, state).filter(|dir| core.state.is_home(*dir)) {
+                core.start(Job::GiveGrants(moved));
+            }
             match part {
                 TxnPart::Source { parent, .. } | TxnPart::Swap { parent, .. } => {
                     core.wake(keys::doubt(*parent));

@@ -1,5 +1,6 @@
 //! A shard driven alone: its bounds, and messages in an order that is hard to come by.
 
+mod forwarded;
 mod hostile;
 mod objects;
 mod sessions;
@@ -59,6 +60,7 @@ fn config(term: Term) -> ShardConfig {
         map: ClusterMap::even(2, Secrets::of_seed(7).placement),
         term,
         one_journal: true,
+        ends_path_nodes: false,
         inner: Secrets::of_seed(7).inner,
         cluster: 1,
         track_unsynced: false,

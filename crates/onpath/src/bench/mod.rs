@@ -6,6 +6,7 @@ mod floor;
 mod forms;
 mod index;
 mod net;
+mod paths;
 mod posix;
 mod programs;
 mod tree;
@@ -38,6 +39,8 @@ enum BenchCommand {
     Validate(cost::ValidateArgs),
     /// Measures requests over UDP to servers of its own, beside a bare echo, in turn.
     Net(net::NetArgs),
+    /// Looks at paths of several depths without a mount: name by name, by a path node that has to ask, and by one that knows the way; in turn.
+    Paths(paths::PathsArgs),
     /// Compares who may know that a directory has pending updates: its owner, or a switch that may be full; over UDP, in turn.
     Forms(forms::FormsArgs),
     /// Compares the indexes that a path node can have, in turn: memory, loads, lookups, renames.
@@ -65,6 +68,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {
         BenchCommand::Model(args) => cost::model(args),
         BenchCommand::Validate(args) => cost::validate(args),
         BenchCommand::Net(args) => net::run(&args),
+        BenchCommand::Paths(args) => paths::run(&args),
         BenchCommand::Forms(args) => forms::run(&args),
         BenchCommand::Index(args) => index::run(&args),
         BenchCommand::Echo(args) => net::serve_echo(&args),

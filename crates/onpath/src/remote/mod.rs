@@ -206,7 +206,10 @@ impl Work {
 
     fn connect(&self, source: &Source) -> Result<Client, Error> {
         let patience = Duration::from_secs(self.args.access.timeout);
-        Client::connect_to(source, &Options { key_file: self.args.access.key_file.clone(), patience })
+        Client::connect_to(
+            source,
+            &Options { key_file: self.args.access.key_file.clone(), patience, ..Options::default() },
+        )
     }
 
     /// The result of a call; a failure is told.

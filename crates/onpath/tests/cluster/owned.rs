@@ -79,7 +79,7 @@ fn cluster(test: &str, site: &Site) -> Option<(Cluster, PathBuf)> {
 }
 
 fn connect(cluster: &Cluster, key: &Path, patience: Duration) -> Result<Client, onpath_client::Error> {
-    let options = Options { key_file: Some(key.to_owned()), patience };
+    let options = Options { key_file: Some(key.to_owned()), patience, ..Options::default() };
     cluster.net.run_on(3, || Client::connect(&cluster.url(), &options))
 }
 

@@ -6,6 +6,7 @@ mod globs;
 mod library;
 mod making;
 mod moving;
+mod paths;
 mod reading;
 mod same;
 mod shell;
@@ -181,7 +182,9 @@ fn calls_end_as_on_a_mount() {
         let mount = site.dev_on(&state, &[]);
         // The kernel alone decides who may search what.
         let kernel = other.dev_on(&other.root().join(format!("state-{seed}")), &["-o", "default_permissions"]);
-        let client = Client::connect(&state.display().to_string(), &Options::default()).expect("a client");
+        // By a path node, and name by name.
+        let options = Options { path_nodes: seed != 2, ..Options::default() };
+        let client = Client::connect(&state.display().to_string(), &options).expect("a client");
         same::assert_ends_the_same(&client, &mount, &kernel, seed, 3_000);
         client.close();
         mount.stop();

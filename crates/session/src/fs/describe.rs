@@ -69,6 +69,7 @@ impl FsOp {
             FsOp::StatFs => looks(Shows::Everything),
             FsOp::Lookup { .. }
             | FsOp::LookupId { .. }
+            | FsOp::Resolve { .. }
             | FsOp::LookupParent { .. }
             | FsOp::TmpFile { .. }
             | FsOp::ReadLink { .. }

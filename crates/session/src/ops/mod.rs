@@ -90,6 +90,7 @@ async fn serve(cx: Cx<State>, slot: Slot, request: FsRequest) {
 async fn serve_more(op: &mut Op, request: FsOp) -> FsResult {
     match request {
         FsOp::LookupId { id } => namei::lookup_id(op, id).await,
+        FsOp::Resolve { from, names, look } => namei::resolve(op, from, names, look).await,
         FsOp::LookupParent { id } => namei::lookup_parent(op, id).await,
         FsOp::Make { parent, name, kind: Kind::File, mode, umask, .. } if op.makes_in_halves() => {
             halves::first(op, parent, name, mode, umask).await

@@ -17,17 +17,34 @@ use onpath_wire::request::{NewNode, Request, rename};
 
 /// Finds a name.
 pub(crate) async fn lookup(op: &mut Op, parent: InodeId, name: Name) -> FsResult {
-    match op.ask(Request::Lookup { parent, name }).await? {
-        Reply::Missing => Ok(FsReply::Missing),
-        reply => {
-            let (attr, ..) = entry(reply)?;
-            let mut attr = seen(op, attr, false);
-            if is_special(attr.kind) && !may_open(op, &attr).await? {
-                attr.flags |= flag::APART;
-            }
-            op.with(|core| halves::looked_up(core, &attr, &op.caller));
-            Ok(FsReply::Entry(attr))
+    let reply = op.ask(Request::Lookup { parent, name }).await?;
+    found(op, reply).await
+}
+
+/// What the site of a name says.
+async fn found(op: &mut Op, reply: Reply) -> FsResult {
+    if reply == Reply::Missing {
+        return Ok(FsReply::Missing);
+    }
+    let (attr, ..) = entry(reply)?;
+    let mut attr = seen(op, attr, false);
+    if is_special(attr.kind) && !may_open(op, &attr).await? {
+        attr.flags |= flag::APART;
+    }
+    op.with(|core| halves::looked_up(core, &attr, &op.caller));
+    Ok(FsReply::Entry(attr))
+}
+
+/// Follows names as far as a path node leads: nowhere where there is none, or it is silent.
+pub(crate) async fn resolve(op: &mut Op, from: InodeId, names: Vec<Name>, look: bool) -> FsResult {
+    let count = names.len();
+    match op.ask_path_node(Request::Resolve { from, names, look }).await? {
+        Some(Reply::Resolved { dir, names }) if (names as usize) <= count => {
+            Ok(FsReply::Resolved { dir, names: names as usize })
         }
+        Some(reply @ (Reply::Entry { .. } | Reply::Missing)) if look => found(op, reply).await,
+        Some(Reply::Busy) | None => Ok(FsReply::Resolved { dir: from, names: 0 }),
+        Some(_) => Err(Errno::EIO),
     }
 }
 

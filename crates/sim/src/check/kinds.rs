@@ -44,7 +44,8 @@ fn depends_on_caller(request: &Request) -> bool {
         | Request::SetXattr { .. }
         | Request::GetXattr { .. }
         | Request::ListXattr { .. }
-        | Request::RemoveXattr { .. } => true,
+        | Request::RemoveXattr { .. }
+        | Request::Resolve { .. } => true,
         Request::GetAttr { .. }
         | Request::DataRef { .. }
         | Request::GetAttrs { .. }
@@ -77,6 +78,12 @@ fn depends_on_caller(request: &Request) -> bool {
 fn is_result(request: &Request, reply: &Reply) -> bool {
     match request {
         Request::Lookup { .. } => matches!(reply, Reply::Entry { .. } | Reply::Missing),
+        // Whether that is so only its user knows.
+        Request::Resolve { names, look, .. } => match reply {
+            Reply::Resolved { names: followed, .. } => *followed as usize <= names.len(),
+            Reply::Entry { .. } | Reply::Missing => *look,
+            _ => false,
+        },
         Request::Create { .. } | Request::Link { .. } | Request::TmpFile { .. } => matches!(reply, Reply::Entry { .. }),
         Request::GetAttr { .. }
         | Request::SetAttr { .. }

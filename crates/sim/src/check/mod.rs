@@ -96,6 +96,10 @@ pub struct Checks {
     pub taken_back: u64,
     /// Answers accepted by clients.
     pub accepted: u64,
+    /// Ways that path nodes have led to their ends, and those of them that did not lead there all the while.
+    pub ways: u64,
+    /// See there.
+    pub ways_changed: u64,
 }
 
 /// An answer without a change that a client has taken, to be judged once more if a crash takes changes back.

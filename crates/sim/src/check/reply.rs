@@ -32,6 +32,12 @@ pub(super) fn judge(
         return refused.then_some(Some(Excuse::Refused)).ok_or_else(wrong);
     }
     let request = &asked.body.request;
+    // It speaks of two moments, of the way and of the last name: its user judges it.
+    let of_two_moments = matches!(request, Request::Resolve { look: true, .. });
+    let refused = matches!(reply, Reply::Missing | Reply::Failed { errno: Errno::ENOENT | Errno::EACCES });
+    if of_two_moments && refused {
+        return Ok(None);
+    }
     // An answer that is right now may be older: then it does not tell the times of now.
     let changed = request.describe().about.inode().is_some_and(|id| log.touches(id, pending.invoked));
     let now = unchanged(model, asked, reply, if changed { Seen::NowOrBefore } else { Seen::Now });

@@ -37,6 +37,7 @@ impl Place {
             map: map.clone(),
             term: TERM,
             one_journal: config.servers == 1,
+            ends_path_nodes: false,
             inner: Secrets::of_seed(7).inner,
             cluster: CLUSTER,
             track_unsynced: config.servers > 1,

@@ -214,6 +214,7 @@ impl Model {
             | Request::HandBack { .. }
             | Request::Detach { .. }
             | Request::Kept
+            | Request::Resolve { .. }
             | Request::WriteBack { .. }
             | Request::WrittenBack { .. }
             | Request::Map { .. } => reads(Shape::Any),

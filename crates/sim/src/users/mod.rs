@@ -16,6 +16,7 @@ pub mod names;
 pub(crate) mod pattern;
 pub(crate) mod pieces;
 mod private;
+mod walkers;
 mod writers;
 
 pub use appenders::Appenders;
@@ -27,6 +28,7 @@ pub use history::History;
 pub use lockers::Lockers;
 pub use mortals::Mortals;
 pub use private::Private;
+pub use walkers::Walkers;
 pub use writers::Writers;
 
 use crate::world::{Finished, World};

@@ -25,6 +25,10 @@ pub struct WorldConfig {
     pub processes: u16,
     /// Data nodes, at least one; data node d runs in process d, which has no shards if d is not below `processes`.
     pub data_nodes: u16,
+    /// Path nodes, each in a process of its own, behind all others.
+    pub path_nodes: u16,
+    /// Bytes of memory that each of them may take.
+    pub path_bytes: usize,
     /// Probability that a message is lost.
     pub loss: f64,
     /// Probability that a message arrives twice.
@@ -65,7 +69,7 @@ pub struct WorldConfig {
 }
 
 impl WorldConfig {
-    /// All processes: each has a journal and data files of its own.
+    /// All processes that keep something: each has a journal and data files of its own.
     pub fn all_processes(&self) -> u16 {
         self.processes.max(self.data_nodes)
     }
@@ -88,6 +92,8 @@ impl Default for WorldConfig {
             shards: 2,
             processes: 1,
             data_nodes: 2,
+            path_nodes: 0,
+            path_bytes: 1 << 20,
             loss: 0.0,
             duplicate: 0.0,
             reorder: 0.0,

@@ -15,6 +15,7 @@ impl Role {
         match self {
             Role::Shard(shard) => shard.gauges(),
             Role::Data(data) => data.gauges(),
+            Role::Path(path) => path.gauges(),
         }
     }
 }

@@ -31,9 +31,7 @@ use crate::check::{Checker, Load};
 use crate::client::{Client, Completed};
 use faults::Faults;
 use hold::Hold;
-use onpath_data::DataConfig;
 use onpath_kernel::{Need, Now};
-use onpath_meta::ShardConfig;
 use onpath_switch::Switch;
 use onpath_wire::ids::{Lsn, NodeClass, NodeId, RecordSeq, ShardId, Slot, Term};
 use onpath_wire::limits::COMMIT_INTERVAL_MS;
@@ -41,12 +39,11 @@ use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::request::Request;
 use onpath_wire::secrets::CookieKey;
-use onpath_wire::tracking::Switches;
 use process::{Flight, Process};
 use queue::{Event, Queue};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use role::{Action, RoleConfig, Stimulus};
+use role::{Action, Stimulus, data_config, path_config, shard_config};
 use sessions::SessionNode;
 use std::collections::{BTreeMap, VecDeque};
 use steer::Steered;
@@ -144,9 +141,10 @@ impl World {
         let placement = config.secrets().placement;
         let data_nodes = Vec::from_iter(0..config.data_nodes);
         let even = ClusterMap::even(config.shards, placement).with_data_nodes(&data_nodes);
+        let even = even.with_path_nodes(&Vec::from_iter(0..config.path_nodes));
         let map = config.coarse_fingerprints.map_or(even.clone(), |bits| even.with_coarse_fingerprints(bits));
         let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
-        let processes: Vec<_> = (0..config.all_processes())
+        let mut processes: Vec<_> = (0..config.all_processes())
             .map(|process| {
                 let shards = map.all().filter(|shard| shard.0 % config.processes == process);
                 let mut configs: Vec<_> = shards.map(|shard| shard_config(&config, &map, shard)).collect();
@@ -158,6 +156,7 @@ impl World {
                 Process::new(configs, Term(rng.random_range(1..=FIRST_TERM_MAX)), skew_ns)
             })
             .collect();
+        processes.extend(map.path_nodes().map(|node| Process::new(vec![path_config(&config, &map, node)], Term(1), 0)));
         let checker = Checker::new(config.secrets().inner.listings(), map.clone(), processes.len());
         let mut world = World {
             rng,
@@ -566,35 +565,4 @@ impl World {
             self.queue.push(at_ns, Event::Checkpoint { process, life });
         }
     }
-}
-
-fn data_config(map: &ClusterMap, node: u16) -> RoleConfig {
-    RoleConfig::Data(DataConfig {
-        node,
-        term: Term(0),
-        map: map.clone(),
-        cluster: 1,
-        file_blocks: DATA_FILE_BLOCKS,
-        files: 0,
-        // No session of a world is bound.
-        tickets: onpath_wire::secrets::Secrets::of_seed(1).inner.tickets(),
-    })
-}
-
-fn shard_config(config: &WorldConfig, map: &ClusterMap, shard: ShardId) -> RoleConfig {
-    RoleConfig::Shard(ShardConfig {
-        shard,
-        map: map.clone(),
-        term: Term(0),
-        one_journal: config.all_processes() == 1,
-        inner: config.secrets().inner,
-        cluster: 1,
-        track_unsynced: config.commit == Commit::Sync || config.all_processes() > 1,
-        outlived: config.commit != Commit::Sync,
-        form: config.form,
-        switches: Switches::of(0..config.switches).expect("as many as there can be"),
-        sync: config.sync,
-        sticky_marks: true,
-        bounds: config.bounds,
-    })
 }

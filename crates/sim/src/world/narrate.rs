@@ -17,6 +17,7 @@ fn who(node: NodeId) -> String {
         Some(NodeClass::Data) => "data",
         Some(NodeClass::Session) => "session",
         Some(NodeClass::Switch) => "switch",
+        Some(NodeClass::Path) => "path node",
         None => "nobody",
     };
     format!("{class} {}", node.number())

@@ -100,39 +100,8 @@ impl Process {
         self.files.sync();
         for index in 0..self.configs.len() {
             let mut role = self.configs[index].create(term, self.files.count);
-            let (kept, records) = self.disk.of(index as u16);
-            let ahead = Arc::new(Ahead::new(kept.objects.clone()));
-            role.recoverable().attach(ahead.clone()).map_err(|e| format!("checkpoint: {e}"))?;
-            for (range, (upto, rest)) in (0..).zip(&kept.ranges) {
-                role.recoverable().loaded(range, *upto);
-                for (key, value) in rest {
-                    role.recoverable().load(range, key, value).map_err(|e| format!("image: {e}"))?;
-                }
-            }
-            let mut in_tail = false;
-            let records: Vec<_> = records.collect();
-            for (number, &(lsn, entry)) in records.iter().enumerate() {
-                if number.is_multiple_of(WINDOW) {
-                    let mut asks = Vec::new();
-                    let window = records[number..].iter().take(WINDOW);
-                    window.for_each(|(_, entry)| role.recoverable().foresee(&entry.bytes, &mut asks));
-                    ahead.know([ahead.fetch(&asks)]);
-                }
-                if !in_tail && lsn > self.disk.known_durable() {
-                    in_tail = true;
-                    match &mut role {
-                        Role::Data(data) => data.begin_tail(),
-                        Role::Shard(shard) if self.lost_power => shard.begin_tail(),
-                        Role::Shard(_) => {}
-                    }
-                }
-                role.recoverable().replay(entry.seq, &entry.bytes).map_err(|e| format!("replay: {e}"))?;
-            }
-            ahead.know([]);
-            if let Role::Shard(shard) = &mut role
-                && self.lost_power
-            {
-                shard.begin_tail(); // also where nothing of what it had recorded last is left
+            if role.recoverable().is_some() {
+                self.load(index, &mut role)?;
             }
             self.servers.push(Server {
                 node: self.configs[index].node(),
@@ -146,13 +115,56 @@ impl Process {
         }
         let reserved = |server: &Server| match &server.role {
             Role::Shard(shard) => shard.reserved(Counter::Births),
-            Role::Data(_) => 0,
+            Role::Data(_) | Role::Path(_) => 0,
         };
         self.first_birth = Birth::after(self.servers.iter().map(reserved).max().unwrap_or(0));
         self.up = true;
         self.life += 1;
         self.flushing = None;
         self.gate = OutputGate::new(self.disk.durable());
+        Ok(())
+    }
+
+    /// Loads and replays the state of a role.
+    fn load(&self, index: usize, role: &mut Role) -> Result<(), String> {
+        let (kept, records) = self.disk.of(index as u16);
+        let ahead = Arc::new(Ahead::new(kept.objects.clone()));
+        role.recoverable().expect("it has state").attach(ahead.clone()).map_err(|e| format!("checkpoint: {e}"))?;
+        for (range, (upto, rest)) in (0..).zip(&kept.ranges) {
+            role.recoverable().expect("it has state").loaded(range, *upto);
+            for (key, value) in rest {
+                role.recoverable().expect("it has state").load(range, key, value).map_err(|e| format!("image: {e}"))?;
+            }
+        }
+        let mut in_tail = false;
+        let records: Vec<_> = records.collect();
+        for (number, &(lsn, entry)) in records.iter().enumerate() {
+            if number.is_multiple_of(WINDOW) {
+                let mut asks = Vec::new();
+                let window = records[number..].iter().take(WINDOW);
+                window
+                    .for_each(|(_, entry)| role.recoverable().expect("it has state").foresee(&entry.bytes, &mut asks));
+                ahead.know([ahead.fetch(&asks)]);
+            }
+            if !in_tail && lsn > self.disk.known_durable() {
+                in_tail = true;
+                match role {
+                    Role::Data(data) => data.begin_tail(),
+                    Role::Shard(shard) if self.lost_power => shard.begin_tail(),
+                    Role::Shard(_) | Role::Path(_) => {}
+                }
+            }
+            role.recoverable()
+                .expect("it has state")
+                .replay(entry.seq, &entry.bytes)
+                .map_err(|e| format!("replay: {e}"))?;
+        }
+        ahead.know([]);
+        if let Role::Shard(shard) = role
+            && self.lost_power
+        {
+            shard.begin_tail(); // also where nothing of what it had recorded last is left
+        }
         Ok(())
     }
 
@@ -167,6 +179,7 @@ impl Process {
                 let since = if all { first } else { Birth::NEVER };
                 data.start(now, since, &mut |file, offset, into| files.read(file, offset, into));
             }
+            Role::Path(_) => {}
         }
     }
 
@@ -179,6 +192,7 @@ impl Process {
         let of_role = |server: &Server| match &server.role {
             Role::Shard(shard) => of_shard(shard),
             Role::Data(data) => data.counters().skewed,
+            Role::Path(_) => 0,
         };
         self.servers.iter().map(of_role).sum()
     }
@@ -230,7 +244,7 @@ impl Process {
     /// those only begins, so that much happens between its pieces.
     pub(crate) fn checkpoint(&mut self, ranges: u32) {
         let Some(draft) = self.disk.draft() else { return };
-        let role = self.servers[draft.server as usize].role.recoverable();
+        let Some(role) = self.servers[draft.server as usize].role.recoverable() else { return };
         for _ in 0..ranges {
             let next = draft.images.len() as u32;
             if next == role.ranges() {
@@ -256,7 +270,7 @@ impl Process {
     /// A role hears what became of its checkpoint. Whatever can be forgotten then is, so that nothing is right only because it is
     /// in memory.
     fn settle(&mut self, server: u16, kept: bool) {
-        let role = self.servers[server as usize].role.recoverable();
+        let Some(role) = self.servers[server as usize].role.recoverable() else { return };
         (0..role.ranges()).for_each(|range| role.settle(range, kept));
         // What was asked for since the last time stays for once.
         (0..FORGET_PARTS).for_each(|part| role.forget(part));

@@ -1,17 +1,22 @@
 //! The roles that a process holds, behind one face.
 
+use super::{Commit, DATA_FILE_BLOCKS, WorldConfig};
 use onpath_data::{DataConfig, DataIn, DataNode, DataOut, DiskOp, DiskResult, Ticket};
 use onpath_kernel::{Input, Need, Now, Output, Role as _};
 use onpath_meta::{Shard, ShardConfig};
+use onpath_path::{PathConfig, PathNode};
 use onpath_store::Recoverable;
-use onpath_wire::ids::{NodeId, RecordSeq, Term};
+use onpath_wire::ids::{NodeId, RecordSeq, ShardId, Term};
+use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
+use onpath_wire::tracking::Switches;
 
 /// What a role is started with; the term is filled in.
 #[derive(Clone, Debug)]
 pub(crate) enum RoleConfig {
     Shard(ShardConfig),
     Data(DataConfig),
+    Path(PathConfig),
 }
 
 impl RoleConfig {
@@ -19,6 +24,7 @@ impl RoleConfig {
         match self {
             RoleConfig::Shard(config) => NodeId::shard(config.shard),
             RoleConfig::Data(config) => NodeId::data(config.node),
+            RoleConfig::Path(config) => config.node,
         }
     }
 
@@ -26,7 +32,7 @@ impl RoleConfig {
     pub(crate) fn has_one_journal(&self) -> bool {
         match self {
             RoleConfig::Shard(config) => config.one_journal,
-            RoleConfig::Data(_) => false,
+            RoleConfig::Data(_) | RoleConfig::Path(_) => false,
         }
     }
 
@@ -37,6 +43,7 @@ impl RoleConfig {
             RoleConfig::Data(config) => {
                 Role::Data(Box::new(DataNode::new(DataConfig { term, files, ..config.clone() })))
             }
+            RoleConfig::Path(config) => Role::Path(Box::new(PathNode::new(PathConfig { term, ..config.clone() }))),
         }
     }
 }
@@ -45,6 +52,7 @@ impl RoleConfig {
 pub(crate) enum Role {
     Shard(Box<Shard>),
     Data(Box<DataNode>),
+    Path(Box<PathNode>),
 }
 
 /// What happens to a role.
@@ -86,6 +94,7 @@ impl Role {
         match self {
             Role::Shard(shard) => shard.handle(now, input(stimulus, |_, _| unreachable!("shards have no disk"))),
             Role::Data(data) => data.handle(now, input(stimulus, |ticket, result| DataIn::DiskDone { ticket, result })),
+            Role::Path(path) => path.handle(now, input(stimulus, |_, _| unreachable!("path nodes have no disk"))),
         }
     }
 
@@ -95,6 +104,7 @@ impl Role {
             Role::Data(data) => {
                 Some(action(data.poll_output()?, |DataOut::Disk { ticket, op }| Action::Disk { ticket, op }))
             }
+            Role::Path(path) => Some(action(path.poll_output()?, |()| unreachable!("path nodes have no own outputs"))),
         }
     }
 
@@ -102,13 +112,56 @@ impl Role {
         match self {
             Role::Shard(shard) => shard.next_deadline(),
             Role::Data(data) => data.next_deadline(),
+            Role::Path(path) => path.next_deadline(),
         }
     }
 
-    pub(crate) fn recoverable(&mut self) -> &mut dyn Recoverable {
+    /// Its durable state, if it has any.
+    pub(crate) fn recoverable(&mut self) -> Option<&mut dyn Recoverable> {
         match self {
-            Role::Shard(shard) => &mut **shard,
-            Role::Data(data) => &mut **data,
+            Role::Shard(shard) => Some(&mut **shard),
+            Role::Data(data) => Some(&mut **data),
+            Role::Path(_) => None,
         }
     }
+}
+
+/// A data node of a world.
+pub(super) fn data_config(map: &ClusterMap, node: u16) -> RoleConfig {
+    RoleConfig::Data(DataConfig {
+        node,
+        term: Term(0),
+        map: map.clone(),
+        cluster: 1,
+        file_blocks: DATA_FILE_BLOCKS,
+        files: 0,
+        // No session of a world is bound.
+        tickets: onpath_wire::secrets::Secrets::of_seed(1).inner.tickets(),
+    })
+}
+
+/// A shard of a world.
+pub(super) fn shard_config(config: &WorldConfig, map: &ClusterMap, shard: ShardId) -> RoleConfig {
+    RoleConfig::Shard(ShardConfig {
+        shard,
+        map: map.clone(),
+        term: Term(0),
+        one_journal: config.all_processes() == 1,
+        ends_path_nodes: false,
+        inner: config.secrets().inner,
+        cluster: 1,
+        track_unsynced: config.commit == Commit::Sync || config.all_processes() > 1,
+        outlived: config.commit != Commit::Sync,
+        form: config.form,
+        switches: Switches::of(0..config.switches).expect("as many as there can be"),
+        sync: config.sync,
+        sticky_marks: true,
+        bounds: config.bounds,
+    })
+}
+
+/// A path node of a world.
+pub(super) fn path_config(config: &WorldConfig, map: &ClusterMap, node: NodeId) -> RoleConfig {
+    let (cluster, term, key, memory_bytes) = (1, Term(0), [7; 16], config.path_bytes);
+    RoleConfig::Path(PathConfig { node, cluster, map: map.clone(), term, key, memory_bytes })
 }

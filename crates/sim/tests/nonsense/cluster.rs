@@ -12,19 +12,18 @@ use onpath_kernel::{Input, Now, Output, Role};
 use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
 use onpath_store::Recoverable;
 use onpath_switch::{Switch, SwitchConfig};
-use onpath_wire::Wire;
 use onpath_wire::caller::{Caller, Caps, cap};
 use onpath_wire::data::DataReply;
 use onpath_wire::disk::record::Counter;
 use onpath_wire::header::{HEADER_BYTES, Header, MessageKind, OfRequest};
 use onpath_wire::ids::{Birth, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term};
 use onpath_wire::limits::BLOCK_BYTES;
-use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::secrets::Secrets;
 use onpath_wire::tracking::{Form, Switches, Tracking};
+use onpath_wire::{Wire, map::ClusterMap};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 
@@ -157,6 +156,7 @@ fn shard_of(number: u16, term: Term, map: &ClusterMap, (form, sync): (Form, Sync
         map: map.clone(),
         term,
         one_journal: true,
+        ends_path_nodes: false,
         inner: Secrets::of_seed(7).inner,
         cluster: CLUSTER,
         track_unsynced: true,

@@ -31,6 +31,8 @@ const MORTALS: Means = Means::Seeds("sessions that die", shapes::mortals);
 const CACHERS: Means = Means::Seeds("sessions that cache", shapes::cachers);
 const TIGHT: Means = Means::Seeds("little room", shapes::tight);
 
+const PATHS: Means = Means::Seeds("paths", shapes::paths);
+
 const LATE_COPIES: Means = Means::Seeds("late copies", shapes::late_copies);
 const RESTARTS: Means = Means::Seeds("restarts", shapes::restarts);
 const STORMS: Means = Means::Seeds("storms of renames", shapes::storms);
@@ -124,6 +126,8 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (23, Planted::TurnsForgotten, STORMS),
     (23, Planted::TurnsForgotten, explored("turn", NONE)),
     (23, Planted::ClimbUnverified, CLIMBS),
+    (14, Planted::MovedWithoutRecall, PATHS),
+    (23, Planted::GrantedWhileMoving, PATHS),
     // Of no numbered rule: what fsync of a directory says, leases of sessions (design.md, "Sessions"), and bounds of queues.
     (0, Planted::SyncWithoutCollect, DIRECTORIES),
     (0, Planted::CreateUntold, DIRECTORIES),

@@ -3,9 +3,10 @@
 //!
 //! `just teeth` prints the table of `docs/internals/teeth.md`.
 
-use crate::{network_form, owner_form, shapes, transactions, turns};
+use crate::{network_form, owner_form, paths, shapes, transactions, turns};
 use means::{MEANS, Means};
 use onpath_meta::planted::{Planted, plant};
+use onpath_path::Planted as OfPath;
 use onpath_sim::shrink::shrink;
 use onpath_sim::{SimConfig, run};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,11 +16,14 @@ use table::{by_seeds, table};
 mod means;
 mod table;
 
+/// Seeds within which a bug of a path node is noticed.
+const SEEDS_OF_PATHS: u64 = 200;
+
 /// Seeds of each shape in which nothing may be noticed where nothing is removed.
 const KEPT_SEEDS: u64 = 16;
 
 /// Scenarios, each with a rule that it needs.
-const SCENARIOS: [(Planted, fn()); 53] = [
+const SCENARIOS: [(Planted, fn()); 57] = [
     (Planted::GrantDuringCollect, owner_form::an_update_at_an_answered_site_waits_for_the_end_of_the_collect),
     (Planted::OvertakenGrant, owner_form::a_grant_that_a_recall_overtook_does_not_count),
     (Planted::RecallWithoutEntries, owner_form::a_chmod_collects_what_was_made_under_the_old_mode),
@@ -72,6 +76,10 @@ const SCENARIOS: [(Planted, fn()); 53] = [
     (Planted::HoldLowered, network_form::a_copy_of_an_earlier_collect_does_not_lower_the_hold),
     (Planted::ShownTooEarly, network_form::a_name_of_a_former_term_is_shown_when_its_directory_has_it),
     (Planted::AnyMark, network_form::marks::what_nobody_but_the_switch_can_say_counts),
+    (Planted::MovedWithoutRecall, paths::who_moved_is_not_where_it_was),
+    (Planted::GrantedWhileMoving, paths::a_promise_to_move_withholds_the_path_part),
+    (Planted::ChmodWithoutRecall, paths::a_chmod_reaches_path_nodes),
+    (Planted::RmdirWithoutRecall, paths::what_is_removed_leads_nowhere),
     (Planted::InodeUnnoticed, network_form::marks::a_directory_that_was_moved_since_the_switch_answered_is_collected),
 ];
 
@@ -87,6 +95,26 @@ fn every_scenario_fails_without_its_rule() {
         }
     }
     assert!(passed.is_empty(), "these scenarios do not need their rules: {passed:?}");
+}
+
+/// Bugs of path nodes, each with the scenario that needs its rule.
+const OF_PATH_NODES: [(OfPath, fn()); 3] = [
+    (OfPath::KeepsRecalled, paths::who_moved_is_not_where_it_was),
+    (OfPath::OvertakenGrant, paths::a_path_part_that_a_recall_overtook_does_not_count),
+    (OfPath::NamedAsAsked, paths::a_grant_says_where_it_is),
+];
+
+/// The same by scenario and by random seeds.
+#[test]
+fn path_nodes_need_their_rules() {
+    for (bug, scenario) in OF_PATH_NODES {
+        onpath_path::plant(Some(bug));
+        let caught = catch_unwind(scenario).is_err();
+        let seed = (1..=SEEDS_OF_PATHS).find(|seed| !run(&shapes::paths(*seed)).violations.is_empty());
+        onpath_path::plant(None);
+        println!("{bug:?}: noticed by seed {seed:?}");
+        assert!(caught && seed.is_some(), "{bug:?}: by the scenario: {caught}, by seed {seed:?}");
+    }
 }
 
 /// Every bug that there is, from the source.

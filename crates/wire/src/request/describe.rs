@@ -13,7 +13,7 @@ crate::kinds! {
         Lookup "lookup", GetAttr "getattr", SetAttr "setattr", Create "create", Link "link", Unlink "unlink", Rmdir "rmdir",
         Rename "rename", Open "open", Release "release", ReadDir "readdir", ReadLink "readlink", Access "access",
         StatFs "statfs", Lock "lock", Append "append", Sync "sync", Session "session", GetXattr "getxattr",
-        SetXattr "setxattr", Pages "pages", Merge "merge",
+        SetXattr "setxattr", Pages "pages", Merge "merge", Resolve "resolve",
     }
 }
 
@@ -39,6 +39,8 @@ pub enum About<'a> {
     Session,
     /// A shard as such: the sender chooses which.
     Shard,
+    /// Names from a directory on: goes to a path node.
+    Path(InodeId),
 }
 
 impl<'a> About<'a> {
@@ -53,6 +55,7 @@ impl<'a> About<'a> {
             About::Inodes(ids) => ids.first().copied().unwrap_or(InodeId::ROOT).slot(),
             About::Slot(_, slot) => slot,
             About::Session | About::Shard => COORDINATOR_SLOT,
+            About::Path(from) => from.slot(),
         }
     }
 
@@ -62,7 +65,9 @@ impl<'a> About<'a> {
         let names = match self {
             About::Name(name) | About::NameOf(_, name) => [Some(name), None],
             About::Names(from, to) => [Some(from), Some(to)],
-            About::Inode(_) | About::Inodes(_) | About::Slot(..) | About::Session | About::Shard => [None, None],
+            About::Inode(_) | About::Inodes(_) | About::Slot(..) | About::Session | About::Shard | About::Path(_) => {
+                [None, None]
+            }
         };
         names.into_iter().flatten()
     }
@@ -72,7 +77,9 @@ impl<'a> About<'a> {
     pub fn inode(self) -> Option<InodeId> {
         match self {
             About::NameOf(id, _) | About::Inode(id) | About::Slot(id, _) => Some(id),
-            About::Name(_) | About::Names(..) | About::Inodes(_) | About::Session | About::Shard => None,
+            About::Name(_) | About::Names(..) | About::Inodes(_) | About::Session | About::Shard | About::Path(_) => {
+                None
+            }
         }
     }
 }
@@ -300,6 +307,7 @@ impl Request {
             Q::RemoveXattr { id, .. } => say(Inode(*id), ATTRIBUTES, Remembered, [X, X, O, O, O, O], C::SetXattr),
             Q::WriteBack { id, .. } => say(Inode(*id), NOTHING, Executed, [X, O, O, O, O, O], C::Pages),
             Q::WrittenBack { id, .. } => say(Inode(*id), PAGES, Remembered, [O, O, O, O, O, O], C::Pages),
+            Q::Resolve { from, .. } => say(About::Path(*from), NOTHING, Executed, [X, O, O, O, O, O], C::Resolve),
             Q::Map { id } => say(Inode(*id), PAGES, Remembered, [X, O, O, O, O, O], C::Pages),
             Q::StatFs => say(Shard, NOTHING, Executed, [O, O, O, O, O, O], C::StatFs),
             Q::Kept => say(Shard, NOTHING, Executed, [O, O, O, O, O, O], C::Session),

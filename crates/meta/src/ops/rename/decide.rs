@@ -41,8 +41,12 @@ pub(super) fn step(
         return None; // a directory is sticky now, say: what others have checked does not count any more
     }
     if let Some(replaced) = plan::local_directory_to_replace(core, what, look)
-        && !holders::is_revoked(core, replaced, part::BOTH)
+        && !holders::is_revoked(core, replaced, part::ALL)
     {
+        return None;
+    }
+    // Somebody may have been told meanwhile where they are. Of which directory it is may not have been known before.
+    if plan::local_directories_to_move(core, what, look, child).any(|dir| plan::take_path_back(core, dir)) {
         return None;
     }
     // Which inode it is was not known when we locked: another transaction may have promised to change it.

@@ -14,7 +14,8 @@ mod plan;
 
 use super::{Req, Step, Stop, named};
 use crate::dir::{holders, site};
-use crate::state::births;
+use crate::state::{births, keys};
+use crate::txn::Kept;
 use crate::txn::coordinator::{self, Refusal};
 use crate::{Core, Cx};
 use climb::{Climb, Found};
@@ -145,11 +146,19 @@ async fn attempt_once(
             continue; // one was recalled while we waited for the other
         }
         cx.with(|core| plan::check(core, req, what, &look, look.source, dir, from_dir))?;
+        let moving = look.source.map_or(InodeId::NONE, |source| source.child);
+        let moving: Kept = cx.with(|core| plan::local_directories_to_move(core, what, &look, moving).collect());
+        for dir in moving {
+            // Sealed on the side, so that it stays so until the decision.
+            if cx.with(|core| plan::take_path_back(core, dir)) {
+                cx.until(keys::grants(dir), |core| holders::is_revoked(core, dir, part::PATH).then_some(())).await;
+            }
+        }
         let Some(replaced) = cx.with(|core| plan::local_directory_to_replace(core, what, &look)) else { break };
-        if cx.with(|core| holders::is_revoked(core, replaced, part::BOTH)) {
+        if cx.with(|core| holders::is_revoked(core, replaced, part::ALL)) {
             break;
         }
-        holders::revoke(cx, replaced, part::BOTH).await;
+        holders::revoke(cx, replaced, part::ALL).await;
         if cx.with(|core| plan::both(core, cx.op(), what, look.source_here)).is_some() {
             break;
         }

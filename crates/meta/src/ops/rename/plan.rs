@@ -2,9 +2,11 @@
 
 use super::{Rename, elsewhere};
 use crate::access;
+use crate::dir::holders;
 use crate::dir::site::{self, Gone};
 use crate::ops::{Req, Stop, begin, need_space};
 use crate::planted::{self, Planted};
+use crate::shard::Job;
 use crate::state::keys;
 use crate::txn::coordinator::{self, Plan};
 use crate::txn::participant::may_move;
@@ -154,7 +156,30 @@ pub(super) fn check(
     need_space(core)
 }
 
-/// A directory that goes if the rename does, and whose home is here: both parts must be recalled first.
+/// Directories whose home is here and that have another place afterwards, if `source` is what moves: nobody may know where they are until
+/// it is decided (P-1).
+pub(super) fn local_directories_to_move(
+    core: &Core,
+    what: &Rename,
+    look: &Look,
+    source: InodeId,
+) -> impl Iterator<Item = InodeId> + use<> {
+    let other = look.destination.filter(|_| what.exchanges()).map(|other| other.child);
+    let is_local = |dir: &InodeId| dir.is_directory() && core.state.is_home(*dir);
+    let all: SmallVec<[InodeId; 2]> = [Some(source), other].into_iter().flatten().filter(is_local).collect();
+    all.into_iter()
+}
+
+/// Takes the path part of a directory back on the side. False if nobody has it.
+pub(super) fn take_path_back(core: &mut Core, dir: InodeId) -> bool {
+    let is_out = !holders::is_revoked(core, dir, part::PATH);
+    if is_out {
+        core.start(Job::Seal(dir, part::PATH));
+    }
+    is_out
+}
+
+/// A directory that goes if the rename does, and whose home is here: all parts must be recalled first.
 pub(super) fn local_directory_to_replace(core: &mut Core, what: &Rename, look: &Look) -> Option<InodeId> {
     let replaced = look.destination.filter(|d| d.kind == Kind::Directory)?;
     let replaces = !what.exchanges()

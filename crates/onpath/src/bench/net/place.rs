@@ -29,11 +29,11 @@ pub(super) fn bind_to(cpu: usize) -> anyhow::Result<()> {
 }
 
 /// A process of the measurement; killed when dropped.
-pub(super) struct Child(process::Child);
+pub(in crate::bench) struct Child(process::Child);
 
 impl Child {
     /// Starts it and waits until it says a line with `word`, which is returned.
-    pub(super) fn start(mut command: Command, word: &str) -> anyhow::Result<(Child, String)> {
+    pub(in crate::bench) fn start(mut command: Command, word: &str) -> anyhow::Result<(Child, String)> {
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().map(Child).context("cannot start another process")?;
         let mut said = BufReader::new(child.0.stdout.take().expect("piped"));
@@ -45,6 +45,13 @@ impl Child {
             line.clear();
         }
         bail!("{:?} ended before it was ready: {}", command, child.0.wait()?)
+    }
+}
+
+impl Child {
+    /// Its id.
+    pub(in crate::bench) fn id(&self) -> u32 {
+        self.0.id()
     }
 }
 

@@ -1,0 +1,199 @@
+//! `onpath bench paths`: what it takes to look at a path without a mount, by its depth.
+//!
+//! A round starts a server anew, on a directory that is empty, and looks at the same files in each way: name by name; by a path node that knows nothing of
+//! the way; by the same once more, when it knows it; and by a file that is open, for its exact attributes alone, which all of them ask for at the end.
+
+use super::net::place::Child;
+use super::posix::{Spread, Usage};
+use crate::cli::{absolute, say};
+use anyhow::{Context, ensure};
+use clap::{Args, value_parser};
+use comfy_table::{CellAlignment, Table, presets};
+use onpath_client::blocking::Client;
+use onpath_client::{Caller, Metadata, OpenOptions, Options, Source};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// Most names of a path.
+const DEPTH_MAX: u32 = 200;
+/// Files of each depth, each at the end of a way of its own.
+const WAYS: u32 = 50;
+
+/// Arguments of `onpath bench paths`.
+#[derive(Args, Debug)]
+pub(crate) struct PathsArgs {
+    /// Names of the paths.
+    #[arg(long, value_delimiter = ',', default_value = "4,8,12")]
+    #[arg(value_parser = value_parser!(u32).range(2..=i64::from(DEPTH_MAX)))]
+    depths: Vec<u32>,
+    /// Looks at each depth in each way that can be repeated, in each round.
+    #[arg(long, default_value_t = 2_000, value_parser = value_parser!(u32).range(50..=1_000_000))]
+    operations: u32,
+    /// How often everything is repeated.
+    #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..=1_000))]
+    rounds: u32,
+    /// Metadata shards.
+    #[arg(long, default_value_t = 2, value_parser = value_parser!(u16).range(1..=64))]
+    shards: u16,
+    /// Where the server keeps its state; the directory for temporary files otherwise.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Give results as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// How a file is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    Open,
+    Serial,
+    Cold,
+    Warm,
+}
+
+impl Way {
+    const ALL: [Way; 4] = [Way::Open, Way::Serial, Way::Cold, Way::Warm];
+
+    fn word(self) -> &'static str {
+        match self {
+            Way::Open => "open file",
+            Way::Serial => "name by name",
+            Way::Cold => "path node, cold",
+            Way::Warm => "path node, warm",
+        }
+    }
+}
+
+/// Of one look: elapsed time, and CPU time of client and server, µs.
+#[derive(Clone, Copy, Debug)]
+struct Cost {
+    elapsed: f64,
+    cpu: f64,
+}
+
+type Costs = BTreeMap<(u32, Way), Vec<Cost>>;
+
+pub(crate) fn run(args: &PathsArgs) -> anyhow::Result<()> {
+    let mut costs = Costs::new();
+    for round in 0..args.rounds {
+        eprintln!("round {} of {}", round + 1, args.rounds);
+        measure(args, &mut costs)?;
+    }
+    print(args, &costs)
+}
+
+/// The path of a file of that depth.
+fn path_of(depth: u32, way: u32) -> String {
+    let directories: String = (1..depth).map(|level| format!("/depth{depth}-way{way}-level{level}")).collect();
+    directories + "/file"
+}
+
+fn measure(args: &PathsArgs, costs: &mut Costs) -> anyhow::Result<()> {
+    let parent = absolute(&args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
+    let temp = tempfile::Builder::new().prefix("onpath-bench-paths").tempdir_in(parent)?;
+    let dir = temp.path().join("state");
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["--log", "warn", "dev", "--shards", &args.shards.to_string()]).arg(&dir);
+    let (server, _) = Child::start(command, "serving")?;
+    let connect = |path_nodes| connected(&dir, Options { path_nodes, ..Options::default() });
+    let (plain, led, me) = (connect(false)?, connect(true)?, Caller::root());
+    for (depth, way) in args.depths.iter().flat_map(|&depth| (0..WAYS).map(move |way| (depth, way))) {
+        let path = path_of(depth, way);
+        for (at, _) in path.match_indices('/').skip(1) {
+            plain.mkdir(&me, &path[..at], 0o755).with_context(|| path.clone())?;
+        }
+        plain.open(&me, &path, &OpenOptions::create())?.close()?;
+    }
+    for &depth in &args.depths {
+        let paths: Vec<String> = (0..WAYS).map(|way| path_of(depth, way)).collect();
+        let opened: Result<Vec<_>, _> =
+            paths.iter().map(|path| plain.open(&me, path, &OpenOptions::default())).collect();
+        let opened = opened?;
+        for way in Way::ALL {
+            let count = if way == Way::Cold { WAYS } else { args.operations };
+            let look = |at: usize| match way {
+                Way::Open => opened[at].stat(),
+                Way::Serial => plain.stat(&me, &paths[at]),
+                Way::Cold | Way::Warm => led.stat(&me, &paths[at]),
+            };
+            let cost = cost(count, server.id(), look)?;
+            costs.entry((depth, way)).or_default().push(cost);
+        }
+    }
+    let asked = led.counters();
+    let looks = u64::from(args.operations + WAYS) * args.depths.len() as u64;
+    // One for the way, one for exact attributes.
+    ensure!(asked.lookups == 0 && asked.requests == 2 * looks, "the path node has not led: {asked:?}");
+    plain.close();
+    led.close();
+    Ok(())
+}
+
+fn connected(dir: &Path, options: Options) -> anyhow::Result<Client> {
+    Ok(Client::connect_to(&Source::Dir(dir.to_owned()), &options)?)
+}
+
+/// What a look costs, of so many.
+fn cost(
+    count: u32,
+    server: u32,
+    look: impl Fn(usize) -> Result<Metadata, onpath_client::Error>,
+) -> anyhow::Result<Cost> {
+    let processes = [server, std::process::id()];
+    let (before, begun) = (Usage::now(&processes)?, Instant::now());
+    for at in 0..count {
+        look((at % WAYS) as usize)?;
+    }
+    let elapsed_us = begun.elapsed().as_secs_f64() * 1e6;
+    let cpu_ns = Usage::now(&processes)?.servers_ns - before.servers_ns;
+    let each = |us: f64| us / f64::from(count);
+    Ok(Cost { elapsed: each(elapsed_us), cpu: each(cpu_ns as f64 / 1e3) })
+}
+
+fn print(args: &PathsArgs, costs: &Costs) -> anyhow::Result<()> {
+    let of = |depth, way, what: fn(&Cost) -> f64| Spread::of(costs[&(depth, way)].iter().map(what));
+    // Within a round, which disturbances of the machine have in common.
+    let beside = |depth, way, other: (u32, Way)| {
+        let pairs = costs[&(depth, way)].iter().zip(&costs[&other]);
+        Spread::of(pairs.map(|(one, other)| one.elapsed / other.elapsed))
+    };
+    if args.json {
+        let rows = costs.keys().map(|&(depth, way)| {
+            json!({
+                "depth": depth,
+                "way": way.word(),
+                "us": of(depth, way, |cost| cost.elapsed),
+                "cpu_us": of(depth, way, |cost| cost.cpu),
+                "beside_an_open_file": beside(depth, way, (depth, Way::Open)),
+                "beside_name_by_name": beside(depth, way, (depth, Way::Serial)),
+                "beside_the_first_depth": beside(depth, way, (args.depths[0], way)),
+            })
+        });
+        say(&json!({ "rounds": args.rounds, "operations": args.operations, "rows": rows.collect::<Vec<_>>() })
+            .to_string());
+        return Ok(());
+    }
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_BORDERS_ONLY);
+    table.set_header(["names", "way", "µs", "CPU µs", "÷ open file", "÷ name by name", "÷ first depth"]);
+    for &(depth, way) in costs.keys() {
+        let figures = [
+            of(depth, way, |cost| cost.elapsed),
+            of(depth, way, |cost| cost.cpu),
+            beside(depth, way, (depth, Way::Open)),
+            beside(depth, way, (depth, Way::Serial)),
+            beside(depth, way, (args.depths[0], way)),
+        ];
+        let cells = figures.iter().map(|figure| format!("{:.2}", figure.median));
+        table.add_row([depth.to_string(), way.word().to_owned()].into_iter().chain(cells));
+    }
+    (2..7)
+        .filter_map(|at| table.column_mut(at).map(|column| column.set_cell_alignment(CellAlignment::Right)))
+        .for_each(drop);
+    say(&table.to_string());
+    Ok(())
+}

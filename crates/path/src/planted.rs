@@ -1,0 +1,37 @@
+//! Bugs that tests plant, to see that they are noticed.
+//!
+//! Without the feature `planted` every question is answered "no" at compile time.
+
+/// A rule that can be removed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Planted {
+    /// P-1: what was recalled is answered from all the same.
+    KeepsRecalled,
+    /// P-2, R-13: a grant counts that a recall has overtaken.
+    OvertakenGrant,
+    /// P-2: a directory is filed where it was looked for, whatever its grant says (schedule K3).
+    NamedAsAsked,
+}
+
+#[cfg(feature = "planted")]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Planted>> = const { std::cell::Cell::new(None) };
+}
+
+/// Plants a bug for everything that runs on this thread.
+#[cfg(feature = "planted")]
+pub fn plant(bug: Option<Planted>) {
+    PLANTED.with(|planted| planted.set(bug));
+}
+
+/// Whether this rule is removed.
+#[cfg(feature = "planted")]
+pub(crate) fn is(bug: Planted) -> bool {
+    PLANTED.with(|planted| planted.get() == Some(bug))
+}
+
+/// Whether this rule is removed: never in a real build.
+#[cfg(not(feature = "planted"))]
+pub(crate) const fn is(_: Planted) -> bool {
+    false
+}

@@ -1,0 +1,167 @@
+//! What a path node keeps: the directories that it holds, and what it is asking. All of it is volatile.
+
+use hashbrown::{HashMap, HashSet};
+use onpath_index::{Access, DirId, Directory, Grant, Heap, Hi, Index, IndexError, Secret};
+use onpath_kernel::{Core, Now, Protocol};
+use onpath_wire::caller::Caller;
+use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, Stamp, Term};
+use onpath_wire::map::ClusterMap;
+use onpath_wire::name::Name;
+use onpath_wire::peer::PathPart;
+
+/// Directories given up at a time when there is no more room.
+const GIVEN_UP: usize = 64;
+
+/// What a path node is started with.
+#[derive(Clone, Debug)]
+pub struct PathConfig {
+    /// Its address.
+    pub node: NodeId,
+    /// Low half of the fsid.
+    pub cluster: u32,
+    /// Slots and shards.
+    pub map: ClusterMap,
+    /// This start: larger than those before.
+    pub term: Term,
+    /// What keys its index: nobody else knows it.
+    pub key: [u8; 16],
+    /// Bytes of memory that its index may take.
+    pub memory_bytes: usize,
+}
+
+/// Who has asked, and how to answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) header: Header,
+    pub(crate) caller: Caller,
+    /// [`Packet::bound`](onpath_wire::packet::Packet::bound).
+    pub(crate) bound: bool,
+}
+
+impl Asked {
+    /// Who, and which of its requests.
+    pub(crate) fn key(&self) -> (NodeId, RequestSeq) {
+        (self.header.source, self.header.seq)
+    }
+}
+
+/// What starts an operation.
+pub(crate) enum Job {
+    /// Follows names from a directory on, and looks the last one up.
+    Resolve { asked: Box<Asked>, from: InodeId, names: Vec<Name>, look: bool },
+}
+
+/// A path part is being asked for.
+#[derive(Default)]
+pub(crate) struct Asking {
+    /// A recall came since: the answer on its way does not count.
+    pub(crate) void: bool,
+}
+
+/// What happened since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters {
+    /// Requests that were answered.
+    pub(crate) resolved: u64,
+    /// Those of them for which no shard was asked.
+    pub(crate) held: u64,
+    /// Requests that were passed on to the site of the last name.
+    pub(crate) forwarded: u64,
+    /// Names about which sites were asked.
+    pub(crate) names_asked: u64,
+    /// Path parts that homes have granted.
+    pub(crate) parts_granted: u64,
+    /// Grants that a recall had overtaken.
+    pub(crate) parts_void: u64,
+    /// Path parts that homes have taken back.
+    pub(crate) recalls: u64,
+    /// Directories given up for want of room.
+    pub(crate) given_up: u64,
+    /// Requests that were refused, since too many were under way.
+    pub(crate) busy: u64,
+    /// Messages that make no sense.
+    pub(crate) malformed: u64,
+}
+
+/// A path node's state.
+pub(crate) struct State {
+    pub(crate) config: PathConfig,
+    pub(crate) index: Hi<Heap>,
+    pub(crate) asking: HashMap<InodeId, Asking>,
+    /// Requests under way.
+    pub(crate) running: HashSet<(NodeId, RequestSeq)>,
+    pub(crate) counters: Counters,
+    stamp: Stamp,
+}
+
+impl State {
+    pub(crate) fn new(config: PathConfig) -> State {
+        let index = Hi::new(Secret::new(config.key), Heap, config.memory_bytes);
+        State {
+            config,
+            index,
+            asking: HashMap::new(),
+            running: HashSet::new(),
+            counters: Counters::default(),
+            stamp: Stamp(0),
+        }
+    }
+
+    /// Follows a stamp of somebody else: who hears of a change here makes none that seems to be older.
+    pub(crate) fn observe(&mut self, stamp: Stamp, now: Now) {
+        if stamp.is_believed_at(now.wall_ns) {
+            self.stamp = self.stamp.max(stamp);
+        }
+    }
+
+    pub(crate) fn header(&self, kind: MessageKind, seq: RequestSeq) -> Header {
+        let mut header = Header::new(kind, self.config.node, seq);
+        (header.cluster, header.term, header.stamp) = (self.config.cluster, self.config.term, self.stamp);
+        header
+    }
+
+    /// Holds a path part from now on; `home` is the term of who has granted it. What cannot be held is as if it had not been granted.
+    pub(crate) fn hold(&mut self, dir: InodeId, part: &PathPart, home: Term) {
+        let access = Access {
+            mode: part.access.mode & 0o7777,
+            uid: part.access.uid,
+            gid: part.access.gid,
+            acl: part.access.acls.as_ref().is_some_and(|acls| acls.access.is_some()),
+        };
+        let directory = Directory {
+            id: DirId(dir.0),
+            parent: part.parent.map_or(DirId::NONE, |parent| DirId(parent.0)),
+            name: part.name.as_ref().map_or(&[], |name| name.as_bytes()),
+            access,
+            grant: Grant { term: home.0, count: part.number },
+        };
+        while self.index.bind(&directory) == Err(IndexError::Full) && self.give_up() {}
+    }
+
+    /// Gives directories up, to have room; false if there are none. Their homes need not know: who holds less than they believe does no harm.
+    fn give_up(&mut self) -> bool {
+        let mut candidates = Vec::new();
+        self.index.candidates(GIVEN_UP, &mut candidates);
+        let given_up = candidates.iter().filter(|(id, _)| self.index.remove(*id).is_some()).count();
+        self.counters.given_up += given_up as u64;
+        given_up > 0
+    }
+}
+
+impl Protocol for State {
+    type Job = Job;
+    type In = ();
+    type Out = ();
+}
+
+/// The key by which operations wait for the end of a question about a directory.
+pub(crate) fn asked_about(dir: InodeId) -> u64 {
+    dir.0
+}
+
+/// The end of a question.
+pub(crate) fn end_question(core: &mut Core<State>, dir: InodeId) {
+    core.state.asking.remove(&dir);
+    core.wake(asked_about(dir));
+}

@@ -1,0 +1,252 @@
+//! Path nodes (design.md, "Paths"): what they say of a way is so, whatever is changed on it meanwhile.
+//!
+//! S is the site of a name, H the home of what it leads to, C the site of a new name, Q the path node.
+
+use crate::shapes;
+use onpath_session::fs::{FsOp, FsReply, FsResult};
+use onpath_sim::model::Caller;
+use onpath_sim::run;
+use onpath_sim::scenario::{Scenario, make, mode, rename, rmdir, shard};
+use onpath_wire::ids::{InodeId, NodeId};
+use onpath_wire::inode::Kind;
+use onpath_wire::name::Name;
+use onpath_wire::peer::{GrantResult, Peer};
+use onpath_wire::reply::Reply;
+use onpath_wire::request::Request;
+
+const H: u16 = 0;
+const S: u16 = 1;
+const C: u16 = 2;
+/// Longer than a path node is waited for, ns.
+const PATIENCE_NS: u64 = 400_000_000;
+/// Longer than none is asked after one was silent, ns.
+const SILENT_NS: u64 = 2_500_000_000;
+
+/// A world with a path node, and somebody without privileges who walks.
+fn world() -> (Scenario, usize) {
+    let mut sc = Scenario::with_path_node(3);
+    let walker = sc.world.add_session(&[Caller::new(4_001, 4_001)]);
+    sc.go_on();
+    (sc, walker)
+}
+
+fn begin(sc: &mut Scenario, walker: usize, names: &[&Name]) -> u64 {
+    let names = names.iter().map(|name| (*name).clone()).collect();
+    sc.world.system_call(walker, 0, FsOp::Resolve { from: InodeId::ROOT, names, look: false })
+}
+
+/// How far names led: to which directory, and how many of them.
+fn end(sc: &mut Scenario, unique: u64) -> (InodeId, usize) {
+    match answer(sc, unique) {
+        Ok(FsReply::Resolved { dir, names }) => (dir, names),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn answer(sc: &mut Scenario, unique: u64) -> FsResult {
+    let until_ns = sc.world.now_ns() + PATIENCE_NS;
+    while sc.world.now_ns() < until_ns {
+        sc.world.step(until_ns);
+        if let Some(finished) = sc.world.finished() {
+            assert_eq!(finished.unique, unique);
+            return finished.result;
+        }
+    }
+    panic!("a walk is not answered");
+}
+
+fn follow(sc: &mut Scenario, walker: usize, names: &[&Name]) -> (InodeId, usize) {
+    let unique = begin(sc, walker, names);
+    end(sc, unique)
+}
+
+/// A directory of H's whose name is at S, with a directory in it.
+fn way(sc: &mut Scenario) -> ([Name; 2], [InodeId; 2]) {
+    let (id, first) = sc.directory_of(H, "first");
+    let moved = sc.name_at(InodeId::ROOT, S, "a");
+    sc.must(rename((InodeId::ROOT, &first), (InodeId::ROOT, &moved)));
+    let inside = Name::new(b"in").expect("a short name");
+    let child = made(sc.must(make(id, &inside, Kind::Directory, 0o755)));
+    ([moved, inside], [id, child])
+}
+
+fn made(reply: Reply) -> InodeId {
+    match reply {
+        Reply::Entry { attr, .. } => attr.id,
+        other => panic!("mkdir answered {other:?}"),
+    }
+}
+
+fn is_path_part(peer: &Option<Peer>) -> bool {
+    matches!(peer, Some(Peer::GrantAnswer { result: GrantResult::Path { .. }, .. }))
+}
+
+/// Names lead to directories, the second time without a question to any shard.
+#[test]
+fn what_is_held_is_not_asked_for() {
+    let (mut sc, walker) = world();
+    let ([a, b], [_, b_id]) = way(&mut sc);
+    assert_eq!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
+    sc.hold(|m| m.from() == NodeId::path(0) && m.to().as_shard().is_some());
+    assert_eq!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
+    sc.ends_well();
+}
+
+/// What the last name is its site tells who has asked, by one request of the path node in his name; the site may have begun anew since.
+#[test]
+fn the_site_of_the_last_name_answers() {
+    let (mut sc, walker) = world();
+    let ([a, b], [_, b_id]) = way(&mut sc);
+    assert_eq!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
+    let asks = sc.hold(|m| m.from() == NodeId::path(0) && m.to().as_shard().is_some() && m.request().is_none());
+    for restarted in [None, Some(S), Some(H)] {
+        restarted.into_iter().for_each(|shard| sc.restart(shard));
+        for (last, is) in [(b.clone(), Some(b_id)), (Name::new(b"none").expect("a name"), None)] {
+            let op = FsOp::Resolve { from: InodeId::ROOT, names: vec![a.clone(), last], look: true };
+            let unique = sc.world.system_call(walker, 0, op);
+            match (answer(&mut sc, unique), is) {
+                (Ok(FsReply::Entry(attr)), Some(id)) => assert_eq!(attr.id, id),
+                (Ok(FsReply::Missing), None) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert_eq!(sc.world.held(asks), 0);
+    sc.ends_well();
+}
+
+/// A rename takes the path part back before it is decided.
+#[test]
+pub(crate) fn who_moved_is_not_where_it_was() {
+    let (mut sc, walker) = world();
+    let ([a, b], [_, b_id]) = way(&mut sc);
+    assert_eq!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
+    for site in [S, C, H] {
+        let (from, to) = (a.clone(), sc.name_at(InodeId::ROOT, site, &format!("to{site}_")));
+        sc.must(rename((InodeId::ROOT, &from), (InodeId::ROOT, &to)));
+        assert_eq!(follow(&mut sc, walker, &[&from, &b]), (InodeId::ROOT, 0));
+        assert_eq!(follow(&mut sc, walker, &[&to, &b]), (b_id, 2));
+        sc.must(rename((InodeId::ROOT, &to), (InodeId::ROOT, &from)));
+        assert_eq!(follow(&mut sc, walker, &[&from, &b]), (b_id, 2));
+    }
+    sc.ends_well();
+}
+
+/// After a chmod the path node says what the new mode allows.
+#[test]
+pub(crate) fn a_chmod_reaches_path_nodes() {
+    let (mut sc, walker) = world();
+    let ([a, b], [a_id, b_id]) = way(&mut sc);
+    assert_eq!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
+    sc.must(Request::SetAttr { id: a_id, set: mode(0o700) });
+    assert_eq!(follow(&mut sc, walker, &[&a, &b]), (a_id, 1));
+    sc.must(Request::SetAttr { id: a_id, set: mode(0o755) });
+    assert_eq!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
+    sc.ends_well();
+}
+
+/// A directory that is removed leads nowhere, wherever its home is.
+#[test]
+pub(crate) fn what_is_removed_leads_nowhere() {
+    let (mut sc, walker) = world();
+    for site in [S, C, H] {
+        let (id, name) = sc.directory_of(site, &format!("gone{site}_"));
+        assert_eq!(follow(&mut sc, walker, &[&name]), (id, 1));
+        sc.must(rmdir(&name));
+        assert_eq!(follow(&mut sc, walker, &[&name]), (InodeId::ROOT, 0));
+    }
+    sc.ends_well();
+}
+
+/// A grant is on its way when a chmod takes the path part back: it does not count.
+#[test]
+pub(crate) fn a_path_part_that_a_recall_overtook_does_not_count() {
+    let (mut sc, walker) = world();
+    let ([a, b], [a_id, b_id]) = way(&mut sc);
+    assert_eq!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
+    sc.must(Request::SetAttr { id: a_id, set: mode(0o711) });
+    let late = sc.hold(|m| is_path_part(&m.peer()));
+    let asked = begin(&mut sc, walker, &[&a, &b]);
+    while sc.world.held(late) == 0 {
+        sc.go_on_for(1_000_000);
+    }
+    sc.must(Request::SetAttr { id: a_id, set: mode(0o700) });
+    sc.world.stop_holding(late);
+    sc.let_go(late);
+    assert_eq!(end(&mut sc, asked), (a_id, 1));
+    sc.ends_well();
+}
+
+/// A site has said which directory has a name when that moves: the grant says where it is then (schedule K3).
+#[test]
+pub(crate) fn a_grant_says_where_it_is() {
+    let (mut sc, walker) = world();
+    let ([a, b], [_, b_id]) = way(&mut sc);
+    let to = sc.name_at(InodeId::ROOT, C, "to");
+    let late = sc.hold(|m| matches!(m.peer(), Some(Peer::DirectoryIs { .. })));
+    let asked = begin(&mut sc, walker, &[&a, &b]);
+    while sc.world.held(late) == 0 {
+        sc.go_on_for(1_000_000);
+    }
+    sc.must(rename((InodeId::ROOT, &a), (InodeId::ROOT, &to)));
+    sc.world.stop_holding(late);
+    sc.let_go(late);
+    assert_eq!(end(&mut sc, asked), (InodeId::ROOT, 0));
+    assert_eq!(follow(&mut sc, walker, &[&to, &b]), (b_id, 2));
+    sc.ends_well();
+}
+
+/// A rename has returned, and the home of what it moved has not heard of the decision: it tells nobody where that was, after a restart
+/// neither (schedule K4).
+#[test]
+pub(crate) fn a_promise_to_move_withholds_the_path_part() {
+    for restarts in [false, true] {
+        let (mut sc, walker) = world();
+        let ([a, b], [_, b_id]) = way(&mut sc);
+        let to = sc.name_at(InodeId::ROOT, C, "to");
+        let tells = |peer| matches!(peer, Some(Peer::Commit { .. } | Peer::Decided { .. }));
+        let late = sc.hold(move |m| m.to() == shard(H) && tells(m.peer()));
+        sc.must(rename((InodeId::ROOT, &a), (InodeId::ROOT, &to)));
+        if restarts {
+            sc.restart(H);
+        }
+        assert_eq!(follow(&mut sc, walker, &[&to, &b]), (InodeId::ROOT, 0), "nobody says");
+        sc.go_on_for(SILENT_NS);
+        assert_eq!(follow(&mut sc, walker, &[&a, &b]), (InodeId::ROOT, 0));
+        sc.world.stop_holding(late);
+        sc.let_go(late);
+        sc.go_on_for(SILENT_NS);
+        assert_eq!(follow(&mut sc, walker, &[&to, &b]), (b_id, 2));
+        sc.ends_well();
+    }
+}
+
+/// A path node that has begun anew holds nothing, and what its former life asked for is granted to nobody.
+#[test]
+fn a_path_node_begins_anew() {
+    let (mut sc, walker) = world();
+    let ([a, b], [a_id, b_id]) = way(&mut sc);
+    assert_eq!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
+    let behind_the_others = 3;
+    sc.world.crash(behind_the_others, false);
+    while !sc.world.is_up(behind_the_others) {
+        sc.go_on();
+    }
+    sc.must(Request::SetAttr { id: a_id, set: mode(0o700) });
+    sc.go_on_for(SILENT_NS);
+    assert_eq!(follow(&mut sc, walker, &[&a, &b]), (a_id, 1));
+    sc.ends_well();
+}
+
+/// In any weather.
+#[test]
+fn ways_are_exact() {
+    let (mut ways, mut changed) = (0, 0);
+    for seed in 1..=60 {
+        let outcome = run(&shapes::paths(seed));
+        assert!(outcome.violations.is_empty(), "seed {seed}: {:#?}", outcome.violations);
+        ways += outcome.checks.ways;
+        changed += outcome.checks.ways_changed;
+    }
+    assert!(ways > 3_000 && changed > 100, "{ways} ways, {changed} changed");
+}
