@@ -171,7 +171,7 @@ pub(crate) fn a_copy_of_an_earlier_recall_does_no_harm() {
     let (z, x) = (sc.name_at(d, S, "z"), sc.name_at(d, S, "x"));
     sc.must(create(d, &z));
     let recall =
-        sc.hold(|m| m.to() == shard(S) && matches!(m.peer(), Some(Peer::Recall { parts, .. }) if parts == part::BOTH));
+        sc.hold(|m| m.to() == shard(S) && matches!(m.peer(), Some(Peer::Recall { parts, .. }) if parts == part::ALL));
     let first = sc.ask(rmdir(&name));
     sc.go_on();
     sc.world.stop_holding(recall);

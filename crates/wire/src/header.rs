@@ -435,7 +435,7 @@ mod tests {
         assert_eq!(read(&[0; HEADER_BYTES]), Err(WireError::Foreign("magic or version")));
         assert_eq!(read(&peer[..HEADER_BYTES - 1]), Err(WireError::Truncated));
         assert!(changed(peer, 4, 8).is_err(), "an unknown kind");
-        assert!(changed(peer, 5, 1).is_err() && changed(request().bytes(), 5, 4).is_err(), "unknown flags");
+        assert!(changed(peer, 5, 1).is_err() && changed(request().bytes(), 5, 8).is_err(), "unknown flags");
         assert!(changed(peer, 55, 1).is_err() && changed(peer, 36, 1).is_err(), "fields that a peer has not");
         assert!(changed(request().bytes(), 44, 1).is_err(), "a position without its flag");
         assert!(changed(request().bytes(), 55, 1).is_err(), "a position without its flag");

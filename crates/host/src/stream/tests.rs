@@ -306,7 +306,7 @@ fn wrong_hellos_are_refused_with_words() {
     let (magic, version, fsid, pass) = (MAGIC, VERSION, 0, Pass::default());
     let cases = [
         (Control::Hello { magic: 1, version, fsid, pass }, "no Onpath client"),
-        (Control::Hello { magic, version: 9, fsid, pass }, "version 9"),
+        (Control::Hello { magic, version: VERSION + 1, fsid, pass }, "version 10"),
         (Control::Hello { magic, version, fsid: 1, pass }, "another file system"),
         (Control::StatusIs { json: Blob(vec![]) }, "the first frame is a hello"),
     ];

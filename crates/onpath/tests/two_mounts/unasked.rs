@@ -88,7 +88,14 @@ fn a_program_that_one_may_only_run_can_be_read() {
         for (mode, expected) in [(0o711, if decided { Err(EACCES) } else { Ok(true) }), (0o755, Ok(true))] {
             ok!(chmod(&program, mode));
             let mut sleep = Command::new(&program);
-            let mut sleep = process::spawn(sleep.arg("60").uid(ALICE.uid).gid(ALICE.gid)).expect("sleep");
+            sleep.arg("60").uid(ALICE.uid).gid(ALICE.gid);
+            // Whatever another test starts meanwhile has a copy of the descriptor that wrote the program, for a moment.
+            let mut started = Err(libc::ETXTBSY);
+            wait_until("nobody writes it", || {
+                started = process::spawn(&mut sleep);
+                !matches!(started, Err(libc::ETXTBSY))
+            });
+            let mut sleep = started.expect("sleep");
             let of = |name: &str| format!("/proc/{}/{name}", sleep.id());
             wait_until("it runs", || std::fs::read(of("comm")).is_ok_and(|comm| comm == b"program\n"));
             let read = ALICE.run(|| {

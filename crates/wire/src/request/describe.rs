@@ -13,7 +13,7 @@ crate::kinds! {
         Lookup "lookup", GetAttr "getattr", SetAttr "setattr", Create "create", Link "link", Unlink "unlink", Rmdir "rmdir",
         Rename "rename", Open "open", Release "release", ReadDir "readdir", ReadLink "readlink", Access "access",
         StatFs "statfs", Lock "lock", Append "append", Sync "sync", Session "session", GetXattr "getxattr",
-        SetXattr "setxattr", Pages "pages", Merge "merge", Resolve "resolve",
+        SetXattr "setxattr", Pages "pages", Merge "merge",
     }
 }
 
@@ -307,7 +307,7 @@ impl Request {
             Q::RemoveXattr { id, .. } => say(Inode(*id), ATTRIBUTES, Remembered, [X, X, O, O, O, O], C::SetXattr),
             Q::WriteBack { id, .. } => say(Inode(*id), NOTHING, Executed, [X, O, O, O, O, O], C::Pages),
             Q::WrittenBack { id, .. } => say(Inode(*id), PAGES, Remembered, [O, O, O, O, O, O], C::Pages),
-            Q::Resolve { from, .. } => say(About::Path(*from), NOTHING, Executed, [X, O, O, O, O, O], C::Resolve),
+            Q::Resolve { from, .. } => say(About::Path(*from), NOTHING, Executed, [X, O, O, O, O, O], C::Lookup),
             Q::Map { id } => say(Inode(*id), PAGES, Remembered, [X, O, O, O, O, O], C::Pages),
             Q::StatFs => say(Shard, NOTHING, Executed, [O, O, O, O, O, O], C::StatFs),
             Q::Kept => say(Shard, NOTHING, Executed, [O, O, O, O, O, O], C::Session),

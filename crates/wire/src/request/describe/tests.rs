@@ -37,6 +37,7 @@ fn all() -> Vec<Request> {
     let ticket = Ticket::new(&key, SessionNumber(1), (data, 0), 1, 0);
     let mut all = vec![
         Q::Lookup { parent, name: name.clone() },
+        Q::Resolve { from: parent, names: vec![name.clone()], look: true },
         Q::GetAttr { id },
         Q::SetAttr { id, set: SetAttr::default() },
         Q::Link { id, parent, name: name.clone() },
