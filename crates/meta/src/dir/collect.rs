@@ -6,7 +6,7 @@
 
 use super::epoch::Tracked;
 use super::group::{self, Gather, Group};
-use super::holders::{Round, revoke, waits_for_doubt};
+use super::holders::{Round, is_revoked, revoke, waits_for_doubt};
 use super::owner::{self, table, wake};
 use super::tracker::{self, Look};
 use crate::planted::{self, Planted};
@@ -101,6 +101,16 @@ pub(crate) async fn seal(cx: &Cx, dir: InodeId, parts: u8) {
     });
 }
 
+/// Whether nobody has any of `parts` of a directory. If somebody has, they are taken back on the side, and kept for a moment: the next
+/// attempt finds that done (P-1, R-14).
+pub(crate) fn is_withdrawn(core: &mut Core, dir: InodeId, parts: u8) -> bool {
+    let revoked = is_revoked(core, dir, parts);
+    if !revoked {
+        core.start(Job::Seal(dir, parts));
+    }
+    revoked
+}
+
 /// The next step of whoever wants all entries applied, and `parts` back if `look` says so.
 pub(super) fn next(core: &mut Core, dir: InodeId, parts: u8, look: impl FnOnce(&mut Core) -> Look) -> Option<Next> {
     if waits_for_doubt(core, dir, parts) {
@@ -113,19 +123,17 @@ pub(super) fn next(core: &mut Core, dir: InodeId, parts: u8, look: impl FnOnce(&
     if group::busy(core, dir) {
         return None;
     }
-    let me = core.state.me();
-    let map = core.state.config.map.clone();
     let table = table(core, dir);
     if table.job.is_some() {
         return None;
     }
-    let everybody = !table.holders.knows(parts);
     let mut holders = table.holders.of(parts);
-    if !table.holders.knows(parts & part::BOTH) {
-        holders.extend(map.all().filter(|&shard| shard != me).map(NodeId::shard));
-    }
-    if !table.holders.knows(parts & part::PATH) {
-        holders.extend(map.path_nodes());
+    let [all_shards, all_path_nodes] = [part::BOTH, part::PATH].map(|class| !table.holders.knows(parts & class));
+    let everybody = all_shards || all_path_nodes;
+    if everybody {
+        let (me, map) = (core.state.me(), &core.state.config.map);
+        let shards = map.all().filter(|&shard| all_shards && shard != me).map(NodeId::shard);
+        holders.extend(shards.chain(map.path_nodes().filter(|_| all_path_nodes)));
     }
     holders.sort_unstable();
     holders.dedup();

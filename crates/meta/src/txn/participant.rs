@@ -3,7 +3,7 @@
 
 use super::{TxnId, moved_directory};
 use crate::access::{self, Owned};
-use crate::dir::{holders, mark, site};
+use crate::dir::{collect, mark, site};
 use crate::ops::unlink::{drop_data, remove_link, replace_link};
 use crate::ops::{Req, Stop, link};
 use crate::planted::{self, Planted};
@@ -170,20 +170,12 @@ fn source(
     if let Some(inode) = core.state.inodes.get(found.child) {
         access::sticky(req, &dir, (inode.uid, inode.gid))?;
         may_move(core, req, &inode, parent != to)?;
-        take_back(core, &inode, part::PATH)?;
+        if inode.is_dir() && !collect::is_withdrawn(core, inode.id, part::PATH) {
+            return Err(Refused::Busy);
+        }
     }
     let sticky = access::sticky_owner(&dir);
     Ok(PartState::Source { child: found.child, kind: found.kind, sticky })
-}
-
-/// Parts of a directory that change with it must be out with nobody (P-1, R-14). If some are, they are asked for on the side: the next
-/// attempt finds that done.
-fn take_back(core: &mut Core, inode: &Inode, parts: u8) -> Result<(), Refused> {
-    if inode.is_dir() && !holders::is_revoked(core, inode.id, parts) {
-        core.start(Job::Seal(inode.id, parts));
-        return Err(Refused::Busy);
-    }
-    Ok(())
 }
 
 /// Moving a directory changes its "..", which needs write permission on it.
@@ -215,13 +207,17 @@ fn inode(
         InodeChange::Unlink { .. } | InodeChange::Replace { .. } => {}
         InodeChange::Move { from, to, .. } => {
             may_move(core, req, &inode, from != to)?;
-            take_back(core, &inode, part::PATH)?;
+            if inode.is_dir() && !collect::is_withdrawn(core, id, part::PATH) {
+                return Err(Refused::Busy);
+            }
         }
         InodeChange::RemoveDir => {
             if !inode.is_dir() {
                 return Err(Errno::ENOTDIR.into());
             }
-            take_back(core, &inode, part::ALL)?;
+            if !collect::is_withdrawn(core, id, part::ALL) {
+                return Err(Refused::Busy);
+            }
             if core.state.inodes.get(id).is_some_and(|inode| inode.entries > 0) {
                 return Err(Errno::ENOTEMPTY.into());
             }

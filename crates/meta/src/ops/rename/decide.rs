@@ -4,7 +4,7 @@ use super::Rename;
 use super::plan::{self, Look, Votes};
 use crate::access;
 use crate::dir::site::{self, Gone};
-use crate::dir::{holders, owner};
+use crate::dir::{collect, holders, owner};
 use crate::ops::create::newborn;
 use crate::ops::unlink::{drop_data, replace_link};
 use crate::ops::{Req, Stop, acl};
@@ -46,7 +46,8 @@ pub(super) fn step(
         return None;
     }
     // Somebody may have been told meanwhile where they are. Of which directory it is may not have been known before.
-    if plan::local_directories_to_move(core, what, look, child).any(|dir| plan::take_path_back(core, dir)) {
+    if !plan::local_directories_to_move(core, what, look, child).all(|dir| collect::is_withdrawn(core, dir, part::PATH))
+    {
         return None;
     }
     // Which inode it is was not known when we locked: another transaction may have promised to change it.

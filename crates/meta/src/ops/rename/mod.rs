@@ -13,7 +13,7 @@ mod decide;
 mod plan;
 
 use super::{Req, Step, Stop, named};
-use crate::dir::{holders, site};
+use crate::dir::{collect, holders, site};
 use crate::state::{births, keys};
 use crate::txn::Kept;
 use crate::txn::coordinator::{self, Refusal};
@@ -150,7 +150,7 @@ async fn attempt_once(
         let moving: Kept = cx.with(|core| plan::local_directories_to_move(core, what, &look, moving).collect());
         for dir in moving {
             // Sealed on the side, so that it stays so until the decision.
-            if cx.with(|core| plan::take_path_back(core, dir)) {
+            if !cx.with(|core| collect::is_withdrawn(core, dir, part::PATH)) {
                 cx.until(keys::grants(dir), |core| holders::is_revoked(core, dir, part::PATH).then_some(())).await;
             }
         }

@@ -2,11 +2,9 @@
 
 use super::{Rename, elsewhere};
 use crate::access;
-use crate::dir::holders;
 use crate::dir::site::{self, Gone};
 use crate::ops::{Req, Stop, begin, need_space};
 use crate::planted::{self, Planted};
-use crate::shard::Job;
 use crate::state::keys;
 use crate::txn::coordinator::{self, Plan};
 use crate::txn::participant::may_move;
@@ -168,15 +166,6 @@ pub(super) fn local_directories_to_move(
     let is_local = |dir: &InodeId| dir.is_directory() && core.state.is_home(*dir);
     let all: SmallVec<[InodeId; 2]> = [Some(source), other].into_iter().flatten().filter(is_local).collect();
     all.into_iter()
-}
-
-/// Takes the path part of a directory back on the side. False if nobody has it.
-pub(super) fn take_path_back(core: &mut Core, dir: InodeId) -> bool {
-    let is_out = !holders::is_revoked(core, dir, part::PATH);
-    if is_out {
-        core.start(Job::Seal(dir, part::PATH));
-    }
-    is_out
 }
 
 /// A directory that goes if the rename does, and whose home is here: all parts must be recalled first.
