@@ -16,6 +16,7 @@ use std::io::PipeWriter;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 /// What a session's outputs do to its mount.
@@ -71,6 +72,15 @@ impl SessionEffects {
         assert!(self.rejoin.set(rejoin).is_ok(), "one way to join again");
     }
 
+    /// What hands in what the session asked for, from another thread.
+    fn submit(&self) -> impl Fn(SessionIn) + Send + 'static {
+        let driver = self.session.clone();
+        move |input| {
+            let Driver { node, session } = driver.get().expect("set before the mount is");
+            node.submit(session, input);
+        }
+    }
+
     /// The requests of the mount.
     pub(crate) fn answers(&self) -> Arc<Answers> {
         self.answers.clone()
@@ -84,29 +94,25 @@ impl Effects<Session> for SessionEffects {
                 self.answers.complete(unique, result);
             }
             SessionOut::ReadCaller { ticket, question } => {
-                done.push(SessionIn::Caller { ticket, read: read_caller(&question) });
+                let told = move |read| SessionIn::Caller { ticket, read };
+                let submit = self.submit();
+                done.extend(ready(read_caller(question, move |read| submit(told(read)))).map(told));
             }
             SessionOut::HowItWaits { ticket, pid } => {
-                done.push(SessionIn::WaitsAs { ticket, process: waits_as_process(pid) });
+                let told = move |process| SessionIn::WaitsAs { ticket, process };
+                let submit = self.submit();
+                done.extend(ready(waits_as_process(pid, move |process| submit(told(process)))).map(told));
             }
             SessionOut::Alone { alone, until_us } => self.answers.alone(alone, until_us),
             SessionOut::Share { upto, open } => {
-                let session = self.session.clone();
-                let tell = move || {
-                    let Driver { node, session } = session.get().expect("set before the mount is");
-                    node.submit(session, SessionIn::Shared);
-                };
-                if !self.answers.share(upto, open, tell) {
+                let submit = self.submit();
+                if !self.answers.share(upto, open, move || submit(SessionIn::Shared)) {
                     done.push(SessionIn::Shared);
                 }
             }
             SessionOut::WriteBack { id } => {
-                let session = self.session.clone();
-                let tell = move || {
-                    let Driver { node, session } = session.get().expect("set before the mount is");
-                    node.submit(session, SessionIn::WrittenBack { id });
-                };
-                if !self.answers.write_back(id, tell) {
+                let submit = self.submit();
+                if !self.answers.write_back(id, move || submit(SessionIn::WrittenBack { id })) {
                     done.push(SessionIn::WrittenBack { id });
                 }
             }
@@ -122,6 +128,13 @@ impl Effects<Session> for SessionEffects {
                 _ = self.lost.send(Event::Lost(reason));
             }
         }
+    }
+}
+
+fn ready<T>(answer: Poll<T>) -> Option<T> {
+    match answer {
+        Poll::Ready(answer) => Some(answer),
+        Poll::Pending => None,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::common::server::{Mount, Process, Site, binary, run};
 use crate::common::user::ALICE;
-use crate::common::{sys, wait_until};
+use crate::common::{process, sys, wait_until};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown, symlink};
@@ -167,7 +167,7 @@ fn root_mounts_what_another_user_serves() {
     chown(&state, Some(NOBODY), Some(NOBODY)).expect("chown");
     // The binary may be where only root gets to.
     let copy = site.root().join("onpath");
-    fs::copy(binary(), &copy).expect("copy of the binary");
+    process::copy_program(binary(), &copy);
     let mut command = Command::new(copy);
     command.arg("dev").arg(&state).uid(NOBODY).gid(NOBODY);
     let server = Process::start(command, site.log("dev"), "serving");

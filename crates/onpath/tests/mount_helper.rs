@@ -1,7 +1,7 @@
 //! `mount.onpath` as mount(8) and fstab call it, processes in the background, and the unit of systemd.
 
 use crate::common::server::{Site, binary, is_mounted, run};
-use crate::common::{skipped, sys, tool, wait_until};
+use crate::common::{process, skipped, sys, tool, wait_until};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::net::UnixDatagram;
@@ -229,7 +229,7 @@ fn not_root() {
     let Some(setpriv) = tool("setpriv") else { return skipped("mounting as another user", "setpriv is missing") };
     // The binary may be where only root gets to.
     let copy = site.root().join("mount.onpath");
-    fs::copy(binary(), &copy).expect("copy of the binary");
+    process::copy_program(binary(), &copy);
     let mount = site.dev(&[]);
     let output = Command::new(setpriv)
         .args(["--reuid=65534", "--clear-groups", "timeout", "20"])

@@ -1,15 +1,25 @@
 //! What the kernel does not say of a caller, read from /proc: supplementary groups, capabilities, for which kind of lock it waits, and whether it has a
 //! signal. Read only when that decides: it costs as much as half a create.
 
-use super::capabilities::capabilities;
+use super::asleep::read_call;
+use super::capabilities::{capabilities, depend_on_call};
 use onpath_session::{CallerQuestion, ReadCaller};
 use onpath_wire::caller::Caps;
 use std::fs;
 use std::sync::OnceLock;
+use std::task::Poll;
 
-/// What a session wants to know of a caller.
-pub fn read_caller(question: &CallerQuestion) -> ReadCaller {
-    let caps = if question.caps == 0 { Caps::default() } else { capabilities(question) };
+/// What a session wants to know of a caller: at once if it can be seen, else `later` is told, in another thread.
+pub fn read_caller(question: CallerQuestion, later: impl FnOnce(ReadCaller) + Send + 'static) -> Poll<ReadCaller> {
+    if !depend_on_call(&question) {
+        return Poll::Ready(read_in_call(&question, ""));
+    }
+    read_call(question.pid, move |call| read_in_call(&question, call), later)
+}
+
+/// The same of a caller in this system call.
+fn read_in_call(question: &CallerQuestion, call: &str) -> ReadCaller {
+    let caps = if question.caps == 0 { Caps::default() } else { capabilities(question, call) };
     let enough = caps.had & question.caps != 0 && caps.within.is_none();
     let groups = (question.groups && !enough).then(|| supplementary_groups(question.pid));
     ReadCaller { groups, caps }
@@ -75,29 +85,20 @@ fn is_signalled(status: &[u8]) -> Option<bool> {
 const WAITS: [u64; 2] = [7, 14];
 
 /// Whether thread `pid` waits for a record lock of its process, and not for one of an open file (F_OFD_SETLKW): a request of the kernel
-/// names an owner, which may be either. Nothing if that cannot be seen.
-pub fn waits_as_process(pid: u32) -> Option<bool> {
-    is_wait(&syscall(pid))
+/// names an owner, which may be either. Nothing if that cannot be seen; `later` is told where it cannot be seen yet.
+pub fn waits_as_process(pid: u32, later: impl FnOnce(Option<bool>) + Send + 'static) -> Poll<Option<bool>> {
+    read_call(pid, is_wait, later)
 }
 
-/// The system call that thread `pid` is in; nothing if that cannot be seen.
-pub(super) fn syscall(pid: u32) -> String {
-    read_proc(pid, "syscall").and_then(|call| String::from_utf8(call).ok()).unwrap_or_default()
-}
-
-/// The system call that a thread is in, as /proc shows it: number, then arguments in hexadecimal.
+/// `call` is as /proc shows it: number, then arguments in hexadecimal.
 fn is_wait(call: &str) -> Option<bool> {
     let command = call.split_ascii_whitespace().nth(2)?.strip_prefix("0x")?;
     Some(WAITS.contains(&u64::from_str_radix(command, 16).ok()?))
 }
 
-/// Whether thread `pid` is in an open(2) with O_CREAT of what may be there already. The flags of openat2(2) are in its memory, and are not
-/// looked for: reading that can take as long as the caller likes.
-pub(super) fn creates(pid: u32) -> bool {
-    has_creating_call(&fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default())
-}
-
-fn has_creating_call(call: &str) -> bool {
+/// Whether this is an open(2) with O_CREAT of what may be there already. The flags of openat2(2) are in its memory, and are not looked for:
+/// reading that can take as long as the caller likes.
+pub(super) fn has_creating_call(call: &str) -> bool {
     let mut words = call.split_ascii_whitespace();
     let number = words.next().and_then(|number| number.parse().ok());
     let flags_at = match number {
@@ -113,13 +114,9 @@ fn has_creating_call(call: &str) -> bool {
     flags & (libc::O_CREAT | libc::O_EXCL | libc::O_PATH) == libc::O_CREAT
 }
 
-/// Whether thread `pid` asks for the target of a symlink in order to know it (readlink(2)), or for a file server in the kernel, and does not
+/// Whether this call asks for the target of a symlink in order to know it (readlink(2)), or is that of a file server in the kernel, and does not
 /// follow it.
-pub(super) fn reads_link(pid: u32) -> bool {
-    is_readlink(&fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default())
-}
-
-fn is_readlink(call: &str) -> bool {
+pub(super) fn is_readlink(call: &str) -> bool {
     const IN_THE_KERNEL: i64 = -1;
     let number = call.split_ascii_whitespace().next().and_then(|number| number.parse().ok());
     #[cfg(target_arch = "x86_64")]
@@ -154,7 +151,6 @@ mod tests {
         for call in ["running", "", "-1 0x7ffd 0x7f1", "0 0x3 0x7f 0x41"] {
             assert!(!has_creating_call(call));
         }
-        assert!(!creates(0) && !reads_link(0));
         assert!(is_readlink(&format!("{} 0xffffff9c 0x7ffd 0x7ffd 0xff 0x0 0x0 0x1 0x2", libc::SYS_readlinkat)));
         assert!(is_readlink("-1 0x0 0x0") && !is_readlink(&openat(0)) && !is_readlink("running"));
     }
@@ -166,7 +162,7 @@ mod tests {
         for unseen in ["running", "", "72 0x3", "72 0x3 zzz"] {
             assert_eq!(is_wait(unseen), None);
         }
-        assert_eq!(waits_as_process(0), None);
+        assert_eq!(waits_as_process(0, drop), Poll::Ready(None));
     }
 
     #[test]

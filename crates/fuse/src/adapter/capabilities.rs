@@ -3,7 +3,7 @@
 //! capget(2) tells what a thread has. The kernel may have asked with ids that are not the thread's: for access(2) it takes the real
 //! ones, and NFS servers, overlays and io_uring borrow those of others. Then the thread's capabilities say nothing about the request.
 
-use super::caller::{field, proc_is_ours, read_proc, status, syscall};
+use super::caller::{field, proc_is_ours, read_proc, status};
 use onpath_session::CallerQuestion;
 use onpath_wire::caller::{Caps, IdMaps, IdRange, cap};
 use onpath_wire::limits::ID_RANGES_MAX;
@@ -21,21 +21,30 @@ const BY_REAL_IDS: [u64; 1] = [48];
 const FACCESSAT2: u64 = 439;
 const AT_EACCESS: u64 = 0x200;
 
-/// What a thread can do by capabilities for the request that asks; nothing where that cannot be seen.
-pub(super) fn capabilities(question: &CallerQuestion) -> Caps {
+/// Whether the system call of who asks counts for [`capabilities`].
+pub(super) fn depend_on_call(question: &CallerQuestion) -> bool {
+    question.caps != 0 && sets(question.pid).is_some_and(|sets| !is_all_the_same(question, sets))
+}
+
+/// For root with all that it may have it makes no difference with which ids it asks.
+fn is_all_the_same(question: &CallerQuestion, [effective, permitted]: [u32; 2]) -> bool {
+    question.uid == 0 && effective == permitted
+}
+
+/// The effective and the permitted capabilities of a thread that has any.
+fn sets(pid: u32) -> Option<[u32; 2]> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).filter(|_| proc_is_ours())?;
+    let sets = rustix::thread::capabilities(Some(pid)).ok()?;
+    let sets = [sets.effective, sets.permitted].map(|set| set.bits() as u32 & cap::ALL);
+    (sets[1] != 0).then_some(sets)
+}
+
+/// What a thread can do by capabilities for the request that asks, in this system call; nothing where that cannot be seen.
+pub(super) fn capabilities(question: &CallerQuestion, call: &str) -> Caps {
     let none = Caps::exactly(0);
-    let Some(pid) = i32::try_from(question.pid).ok().and_then(Pid::from_raw) else { return none };
-    if !proc_is_ours() {
-        return none;
-    }
-    let Ok(sets) = rustix::thread::capabilities(Some(pid)) else { return none };
-    let [effective, permitted] = [sets.effective, sets.permitted].map(|set| set.bits() as u32 & cap::ALL);
-    if permitted == 0 {
-        return none;
-    }
-    // For root with all that it may have it makes no difference.
-    let same = question.uid == 0 && effective == permitted;
-    let real = if same { Some(false) } else { by_real_ids(question.pid) };
+    let Some(sets) = sets(question.pid) else { return none };
+    let [effective, permitted] = sets;
+    let real = if is_all_the_same(question, sets) { Some(false) } else { by_real_ids(call) };
     if effective == 0 && real == Some(false) || !asks_for_itself(question, real) {
         return none;
     }
@@ -69,9 +78,8 @@ fn asks_for_itself(question: &CallerQuestion, real: Option<bool>) -> bool {
     }
 }
 
-/// Whether the thread is in a system call that asks for its real ids; nothing if that cannot be seen.
-fn by_real_ids(pid: u32) -> Option<bool> {
-    let call = syscall(pid);
+/// Whether this system call asks for the thread's real ids; nothing if that cannot be seen.
+fn by_real_ids(call: &str) -> Option<bool> {
     let mut words = call.split_ascii_whitespace();
     let number: u64 = words.next()?.parse().ok()?;
     let flags = words.nth(3).and_then(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok())?;
@@ -111,7 +119,7 @@ mod tests {
     use super::*;
 
     fn of(pid: u32, uid: u32) -> Caps {
-        capabilities(&CallerQuestion { pid, uid, caps: cap::ALL, groups: false })
+        capabilities(&CallerQuestion { pid, uid, caps: cap::ALL, groups: false }, "")
     }
 
     #[test]

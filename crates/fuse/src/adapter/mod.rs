@@ -15,6 +15,7 @@
 //! What the session does not offer is answered ENOSYS once, after which the kernel does without.
 
 mod answer;
+mod asleep;
 mod beside;
 mod caching;
 mod caller;
@@ -34,14 +35,15 @@ mod tests;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use hashbrown::HashMap;
 use onpath_session::fs::{Caller, FsOp, FsReply, FsRequest, FsResult};
 
+use onpath_wire::errno::Errno;
 use onpath_wire::ids::{AloneId, InodeId};
 use onpath_wire::report::Outcome;
-use rustix::io::Errno;
 
 use crate::abi::init;
 use crate::reply::Replier;
@@ -167,14 +169,35 @@ impl Answers {
     }
 
     /// Hands in the answer to request `unique`.
-    pub fn complete(&self, unique: u64, mut result: FsResult) {
+    pub fn complete(self: &Arc<Self>, unique: u64, mut result: FsResult) {
         if self.kernel_decides.load(Ordering::Relaxed) {
             protected::leave_to_kernel(&mut result);
         }
-        if protected::matters(&result) {
-            let (uid, pid) = self.table().pending.get(&unique).map_or((0, 0), |pending| (pending.uid, pending.pid));
-            protected::decide(&mut result, uid, pid);
+        if !protected::matters(&result) {
+            return self.give(unique, result, false);
         }
+        let asked =
+            self.table().pending.get(&unique).map(|pending| (pending.uid, pending.pid, nodes::is_apart(pending.node)));
+        let Some((uid, pid, apart)) = asked else { return self.give(unique, result, false) };
+        let Some(refused) = protected::question(&mut result, uid, apart) else {
+            return self.give(unique, result, false);
+        };
+        let answers = Arc::clone(self);
+        let decide = move |call: &str, late| {
+            answers.give(unique, if refused(call) { Err(Errno::EACCES) } else { result }, late);
+        };
+        match asleep::look_at(pid) {
+            Poll::Ready(call) => decide(&call, false),
+            Poll::Pending => {
+                if let Err(decide) = asleep::wait(pid, move |call| decide(call, true)) {
+                    decide("");
+                }
+            }
+        }
+    }
+
+    /// `late`: the session has said more since it said this, so that it is not to be cached.
+    fn give(&self, unique: u64, mut result: FsResult, late: bool) {
         let _writing = self.gate.begin();
         let mut table = self.table();
         let Some(pending) = table.pending.remove(&unique) else {
@@ -199,7 +222,7 @@ impl Answers {
         let question = matches!(expected, Expected::Attributes | Expected::Statx);
         let valid = match &result {
             // One that has to wait comes when nobody knows whether the session is still alone.
-            Ok(reply) if !before.names => table.given.validity(reply, &self.gate, node, came, question),
+            Ok(reply) if !before.names && !late => table.given.validity(reply, &self.gate, node, came, question),
             _ => Valid::default(),
         };
         drop(table);
@@ -305,12 +328,6 @@ impl<D: SessionDriver + 'static> Filesystem for SessionFilesystem<D> {
     fn handle(&self, request: Request<'_>, replier: Replier) {
         if let Operation::Access { mask: 0 } = request.operation {
             return replier.ok(); // F_OK: the kernel has looked the name up just now
-        }
-        if nodes::is_apart(request.header.nodeid)
-            && matches!(request.operation, Operation::Readlink)
-            && !caller::reads_link(request.header.pid)
-        {
-            return replier.error(Errno::ACCESS);
         }
         let timing = Timing::start(request.header.opcode);
         let node = request.header.nodeid;

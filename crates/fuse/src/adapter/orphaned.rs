@@ -1,6 +1,7 @@
 //! What a mount answers by itself while its server is gone: attributes of the root, and totals. umount(8) asks for both before it unmounts,
 //! and would wait for a server that never comes back. What was known last is told.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hashbrown::HashSet;
@@ -75,7 +76,7 @@ fn unseen() -> AttrWire {
 
 impl Answers {
     /// Answers what the server, which is gone, was asked so long ago, if it can be told without it. The session is told that nobody waits.
-    pub fn answer_alone(&self, older: Duration, driver: &impl SessionDriver) {
+    pub fn answer_alone(self: &Arc<Self>, older: Duration, driver: &impl SessionDriver) {
         let mut replies = Vec::new();
         {
             let mut table = self.table();

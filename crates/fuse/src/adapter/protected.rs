@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use onpath_session::fs::{FsReply, FsResult};
 use onpath_session::protected::{Levels, STICKY};
 use onpath_wire::attr::{AttrWire, flag};
-use onpath_wire::errno::Errno;
 use onpath_wire::inode::Kind;
 
 use super::caching::now_us;
@@ -48,21 +47,31 @@ pub(super) fn leave_to_kernel(result: &mut FsResult) {
     }
 }
 
-/// Whether [`decide`] has to look at this answer.
+/// Whether [`question`] has to look at this answer.
 pub(super) fn matters(result: &FsResult) -> bool {
-    matches!(result, Ok(FsReply::Entry(attr)) if attr.flags & STICKY != 0)
+    match result {
+        Ok(FsReply::Entry(attr)) => attr.flags & STICKY != 0,
+        Ok(FsReply::Target(_)) => true,
+        _ => false,
+    }
 }
 
-/// The answer for who has looked a name up: another node of a symlink that is not to be followed, EACCES for an open(2) with O_CREAT.
-pub(super) fn decide(result: &mut FsResult, uid: u32, pid: u32) {
-    let Ok(FsReply::Entry(attr)) = result else { return };
-    if uid == attr.uid || !levels().keeps(attr) {
-        return;
-    }
-    if attr.kind == Kind::Symlink {
-        attr.flags |= flag::APART;
-    } else if caller::creates(pid) {
-        *result = Err(Errno::EACCES);
+/// What an answer depends on: the system call of who asks for it, which is refused (EACCES) if this says so.
+pub(super) type Refused = fn(&str) -> bool;
+
+/// Who looks a name up, with this uid, gets another node of a symlink that is not to be followed, and nothing by an open(2) with O_CREAT; who
+/// has that node (`apart`) may only read the link.
+pub(super) fn question(result: &mut FsResult, uid: u32, apart: bool) -> Option<Refused> {
+    match result {
+        Ok(FsReply::Target(_)) if apart => Some(|call| !caller::is_readlink(call)),
+        Ok(FsReply::Entry(attr)) if uid != attr.uid && attr.flags & STICKY != 0 && levels().keeps(attr) => {
+            if attr.kind != Kind::Symlink {
+                return Some(caller::has_creating_call);
+            }
+            attr.flags |= flag::APART;
+            None
+        }
+        _ => None,
     }
 }
 

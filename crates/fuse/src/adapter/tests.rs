@@ -74,7 +74,11 @@ impl Bench {
     }
 
     fn ask_as(&self, pid: u32, unique: u64, nodeid: u64, operation: Operation<'_>) {
-        let header = Header { opcode: 0, unique, nodeid: node_id(InodeId(nodeid)), uid: 1000, gid: 100, pid };
+        self.ask_of(node_id(InodeId(nodeid)), pid, unique, operation);
+    }
+
+    fn ask_of(&self, nodeid: u64, pid: u32, unique: u64, operation: Operation<'_>) {
+        let header = Header { opcode: 0, unique, nodeid, uid: 1000, gid: 100, pid };
         let request = Request { header, supplementary_group: Some(5), operation };
         self.filesystem.handle(request, Replier::new(unique, Arc::clone(&self.transport) as Arc<dyn Transport>));
     }
@@ -514,6 +518,24 @@ fn where_the_kernel_decides_there_is_one_node_for_all() {
         bench.answer(2, Ok(FsReply::Entry(fifo)));
         assert_eq!(abi::EntryOut::read_from_bytes(&bench.sent().2).unwrap().nodeid, node);
     }
+}
+
+/// What depends on the system call of who asks waits until that is asleep in it: what reads no link gets none that is not to be followed.
+#[test]
+fn who_has_not_gone_to_sleep_is_answered_then() {
+    let (pid, sleep, end, runner) = asleep::tests::runner();
+    let bench = Bench::new();
+    bench.ask_of(nodes::apart(InodeId(FILE)), pid, 2, Operation::Readlink);
+    bench.submitted();
+    bench.answer(2, Ok(FsReply::Target(b"target".to_vec())));
+    assert_eq!(bench.transport.0.lock().unwrap()[..], [], "it runs");
+    sleep.store(true, Ordering::Relaxed);
+    while bench.transport.0.lock().unwrap().is_empty() {
+        std::thread::yield_now();
+    }
+    assert_eq!(bench.sent().1, libc::EACCES);
+    end.send(()).unwrap();
+    runner.join().unwrap();
 }
 
 #[test]

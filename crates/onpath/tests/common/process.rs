@@ -5,6 +5,7 @@ use super::sys::{R, call, errno};
 use super::{PATIENCE, wait_until};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::Path;
 use std::process::Command;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
@@ -26,6 +27,13 @@ fn copying() -> RwLockWriteGuard<'static, ()> {
 pub fn spawn(command: &mut Command) -> R<std::process::Child> {
     let _copies = copying();
     command.spawn().map_err(|error| error.raw_os_error().unwrap_or(0))
+}
+
+/// Copies a program so that it can be run at once: a descriptor of this process that writes it would be copied by each fork of another test, and
+/// the kernel runs nothing that somebody has open to be written.
+pub fn copy_program(from: impl AsRef<Path>, to: &Path) {
+    let copied = Command::new("cp").arg(from.as_ref()).arg(to).status().expect("cp runs");
+    assert!(copied.success(), "cp {} {}", from.as_ref().display(), to.display());
 }
 
 /// Runs the closure as another owner of fcntl locks: in a thread with its own, empty table of descriptors (the kernel tells lock owners

@@ -330,7 +330,7 @@ fn program(d: &Dir, name: &str) -> Option<PathBuf> {
         return None;
     };
     let copy = d.p(name);
-    std::fs::copy(original, &copy).expect("copy of a program");
+    crate::common::process::copy_program(original, &copy);
     ok!(chmod(&copy, 0o755));
     Some(copy)
 }

@@ -204,7 +204,7 @@ fn a_file_system_with_hostile_paths() {
     of(&["rmr"], &second.join("tree"));
     // Whoever keeps it busy chooses the name of the program.
     let program = site.root().join(OsStr::from_bytes(b"a\x1b[2J\n\xff"));
-    fs::copy("/bin/sleep", &program).expect("a copy of sleep");
+    process::copy_program("/bin/sleep", &program);
     let mut user = process::spawn(Command::new(&program).arg("60").current_dir(&second)).expect("sleep");
     wait_until("it runs", || {
         fs::read(format!("/proc/{}/comm", user.id())).is_ok_and(|comm| comm.starts_with(b"a\x1b"))

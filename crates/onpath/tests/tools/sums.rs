@@ -1,9 +1,9 @@
 //! du of a mount, whose directories say what their entries amount to.
 
-use crate::common::server::{Mount, Site};
+use crate::common::server::{Mount, Site, binary};
 use crate::common::user::ALICE;
 use crate::common::xattr::getxattr;
-use crate::common::{Over, skipped, sys, tool};
+use crate::common::{Over, process, skipped, sys, tool};
 use crate::tools::{json, said, text};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -117,7 +117,7 @@ fn a_sum_is_that_of_a_walk() {
     let mount = site.dev(&["--shards", "2"]);
     // Where others may run it.
     let copy = site.root().join("onpath");
-    fs::copy(crate::common::server::binary(), &copy).expect("copy of the binary");
+    process::copy_program(binary(), &copy);
     let tree = mount.path().join("tree");
     plant(&tree);
     let du = |tree: &Path, jobs: &str| {

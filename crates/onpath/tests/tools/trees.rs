@@ -1,6 +1,6 @@
 //! rmr, chmod, chown, du, df, find.
 
-use crate::common::server::Site;
+use crate::common::server::{Site, binary};
 use crate::common::{Over, process, sys};
 use crate::tools::{json, onpath, said, text};
 use std::fs;
@@ -147,7 +147,7 @@ fn modes_of_a_tree_that_was_shut() {
         return crate::common::skipped("chmod of a tree that was shut", "setpriv is missing");
     };
     let copy = site.root().join("onpath");
-    fs::copy(crate::common::server::binary(), &copy).expect("copy of the binary");
+    process::copy_program(binary(), &copy);
     let mount = site.dev(&[]);
     let tree = mount.path().join("tree");
     plant(&tree);
