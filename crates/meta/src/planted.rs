@@ -23,6 +23,8 @@ pub enum Planted {
     MovedWithoutRecall,
     /// P-1: path parts are granted of what a prepared rename moves (schedule K4).
     GrantedWhileMoving,
+    /// P-1: a home that has begun anew waits for no lease that it gave before.
+    ForgottenLeases,
     /// a restarted owner believes that nobody holds anything (schedules D2, schedule F6).
     EmptyTableAfterRestart,
     /// both tables count as known when one is (schedule F6).

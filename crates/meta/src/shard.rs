@@ -460,6 +460,9 @@ fn peer(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpath_
     r.finish()?;
     let Some(from) = header.source.as_shard() else {
         let from = Holder { node: header.source, incarnation: header.term };
+        if !core.state.config.map.path_nodes().any(|node| node == from.node) {
+            return Err(onpath_wire::WireError::Bad("a path node that is not there"));
+        }
         core.start(Job::PathNode { from, seq: header.seq, peer: Box::new(peer) });
         return Ok(());
     };
@@ -499,6 +502,7 @@ impl Job {
                 Peer::DirectoryAsk { parent, name } => {
                     Box::pin(ops::lookup::directory(&cx, from.node, seq, parent, &name)).await;
                 }
+                Peer::PathLeaseAsk => cx.with(|core| dir::leases::asked(core, cx.op(), from.node, seq)),
                 _ => cx.with(|core| core.state.counters.malformed += 1),
             },
             Job::AskGrant(dir) => dir::site::ask(&cx, dir).await,

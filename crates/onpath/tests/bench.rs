@@ -324,12 +324,24 @@ fn requests_over_udp_are_compared_with_an_echo() {
     assert_empty(dir.path());
 }
 
-/// `--binary A --binary B`: the same benchmark by two builds, figure by figure.
+/// `--binary A --binary B`: the same benchmark by two builds, figure by figure; here with a key.
 #[test]
 fn two_builds_are_compared() {
     let dir = tempfile::tempdir().unwrap();
-    let words =
-        ["bench", "net", "--operations", "100", "--rounds", "2", "--waits", "block", "--cases", "getattr", "--json"];
+    let words = [
+        "bench",
+        "net",
+        "--operations",
+        "100",
+        "--rounds",
+        "2",
+        "--waits",
+        "block",
+        "--cases",
+        "getattr",
+        "--key",
+        "--json",
+    ];
     let builds = ["--binary", server::binary(), "--binary", server::binary(), "--dir"];
     let words = words.into_iter().chain(builds).map(OsStr::new).chain([dir.path().as_os_str()]);
     let output = server::run(words);

@@ -32,7 +32,7 @@ const LAYERS: [(&str, u8); 20] = [
 ];
 
 /// Crates whose code is the same in the simulator: no clock, file, socket, thread or chance.
-const PURE: [&str; 11] = [
+const PURE: [&str; 12] = [
     "crates/index",
     "crates/mart",
     "crates/wire",
@@ -40,6 +40,7 @@ const PURE: [&str; 11] = [
     "crates/store",
     "crates/meta",
     "crates/data",
+    "crates/path",
     "crates/session",
     "crates/switch",
     "crates/transport",

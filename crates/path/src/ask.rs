@@ -1,5 +1,6 @@
 //! Questions to shards: which directory has a name, and its path part.
 
+use crate::lease;
 use crate::planted::{self, Planted};
 use crate::state::{State, asked_about, end_question};
 use onpath_index::{DirId, Index};
@@ -40,11 +41,16 @@ pub(crate) async fn hold(cx: &Cx<State>, dir: InodeId, asked_as: Option<(InodeId
     }
     let home = cx.with(|core| NodeId::shard(core.state.config.map.home(dir)));
     for _ in 0..TRIES_MAX {
+        if !lease::is_given(cx, home).await {
+            break;
+        }
         cx.with(|core| core.state.asking.entry(dir).or_default().void = false);
         let answer = call(cx, home, |nonce| Peer::GrantAsk { dir, parts: part::PATH, nonce }).await;
         let Some((Peer::GrantAnswer { result: GrantResult::Path { mut part }, .. }, term)) = answer else { break };
         let is_held = cx.with(|core| {
-            if core.state.asking.get(&dir).is_some_and(|asking| asking.void) && !planted::is(Planted::OvertakenGrant) {
+            let void =
+                core.state.asking.get(&dir).is_some_and(|asking| asking.void) || !core.state.leases.is_live(home);
+            if void && !planted::is(Planted::OvertakenGrant) {
                 core.state.counters.parts_void += 1;
                 return false;
             }

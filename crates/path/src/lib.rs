@@ -6,6 +6,7 @@
 //! refusal is ever decided here. All it keeps is volatile.
 
 mod ask;
+mod lease;
 mod node;
 mod planted;
 mod resolve;

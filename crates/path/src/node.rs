@@ -1,5 +1,6 @@
 //! The path node as its host sees it: inputs in, outputs out.
 
+use crate::lease;
 use crate::planted::{self, Planted};
 use crate::resolve;
 use crate::state::{Asked, Job, PathConfig, State};
@@ -40,6 +41,8 @@ impl PathNode {
                 ("parts_granted", c.parts_granted),
                 ("parts_void", c.parts_void),
                 ("recalls", c.recalls),
+                ("leases", core.state.leases.live() as u64),
+                ("directories_lapsed", c.lapsed),
                 ("directories_given_up", c.given_up),
                 ("requests_busy", c.busy),
                 ("messages_malformed", c.malformed),
@@ -82,6 +85,7 @@ impl Role for PathNode {
 
     fn handle(&mut self, now: Now, input: Input<()>) {
         self.kernel.handle(now, input, |core, input| {
+            lease::end_those_over(core);
             if let Input::Packet(packet) = input {
                 receive(core, packet);
             }

@@ -11,6 +11,10 @@ pub enum Planted {
     OvertakenGrant,
     /// P-2: a directory is filed where it was looked for, whatever its grant says (schedule K3).
     NamedAsAsked,
+    /// P-1: what was granted is answered from when the lease is over.
+    LeadsBeyondLease,
+    /// P-1: a lease counts from when its answer comes.
+    LeaseFromAnswer,
 }
 
 #[cfg(feature = "planted")]

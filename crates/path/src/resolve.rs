@@ -1,8 +1,8 @@
 //! Following names (P-2, P-3).
 
-use crate::ask;
 use crate::node::{answer, forward};
 use crate::state::{Asked, Job, State};
+use crate::{ask, lease};
 use onpath_index::{Access, Check, DirId, End, Index, Search};
 use onpath_kernel::Cx;
 use onpath_wire::caller::{Caller, Over, cap};
@@ -14,7 +14,10 @@ use onpath_wire::reply::Reply;
 
 /// Runs a job as its operation.
 pub(crate) async fn run(cx: Cx<State>, job: Job) {
-    let Job::Resolve { asked, from, names, look } = job;
+    let (asked, from, names, look) = match job {
+        Job::Resolve { asked, from, names, look } => (asked, from, names, look),
+        Job::Lease(home) => return lease::keep(&cx, home).await,
+    };
     let (ways, last) = if look { names.split_at(names.len() - 1) } else { (&names[..], &[][..]) };
     let reply = resolve(&cx, &asked, from, ways).await;
     cx.with(|core| {

@@ -1,5 +1,6 @@
 //! What a path node keeps: the directories that it holds, and what it is asking. All of it is volatile.
 
+use crate::lease::Leases;
 use hashbrown::{HashMap, HashSet};
 use onpath_index::{Access, DirId, Directory, Grant, Heap, Hi, Index, IndexError, Secret};
 use onpath_kernel::{Core, Now, Protocol};
@@ -50,6 +51,8 @@ impl Asked {
 pub(crate) enum Job {
     /// Follows names from a directory on, and looks the last one up.
     Resolve { asked: Box<Asked>, from: InodeId, names: Vec<Name>, look: bool },
+    /// Sees to it that there is a lease at a home, as long as anything is held or asked for.
+    Lease(NodeId),
 }
 
 /// A path part is being asked for.
@@ -76,6 +79,8 @@ pub(crate) struct Counters {
     pub(crate) parts_void: u64,
     /// Path parts that homes have taken back.
     pub(crate) recalls: u64,
+    /// Directories given up since the leases of their homes were over.
+    pub(crate) lapsed: u64,
     /// Directories given up for want of room.
     pub(crate) given_up: u64,
     /// Requests that were refused, since too many were under way.
@@ -89,6 +94,7 @@ pub(crate) struct State {
     pub(crate) config: PathConfig,
     pub(crate) index: Hi<Heap>,
     pub(crate) asking: HashMap<InodeId, Asking>,
+    pub(crate) leases: Leases,
     /// Requests under way.
     pub(crate) running: HashSet<(NodeId, RequestSeq)>,
     pub(crate) counters: Counters,
@@ -102,6 +108,7 @@ impl State {
             config,
             index,
             asking: HashMap::new(),
+            leases: Leases::default(),
             running: HashSet::new(),
             counters: Counters::default(),
             stamp: Stamp(0),
@@ -158,6 +165,11 @@ impl Protocol for State {
 /// The key by which operations wait for the end of a question about a directory.
 pub(crate) fn asked_about(dir: InodeId) -> u64 {
     dir.0
+}
+
+/// The key by which operations wait for a lease: above those of directories.
+pub(crate) fn lease_at(home: NodeId) -> u64 {
+    1 << 63 | u64::from(home.0)
 }
 
 /// The end of a question.

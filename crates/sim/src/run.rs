@@ -122,6 +122,7 @@ impl SimConfig {
             clock_skew_us: [0, 1_000, 100_000][pick(9, 3) as usize],
             faults: FaultConfig {
                 partition_every: [0, 0, 1_000, 5_000][pick(30, 4) as usize],
+                partitions_outlast_leases: false,
                 slow_every: [0, 0, 2_000][pick(31, 3) as usize],
                 jump_every: [0, 1_000][pick(32, 2) as usize],
                 wrong_clock_every: [0, 0, 0, 5_000][pick(33, 4) as usize],

@@ -7,8 +7,10 @@ use onpath_session::fs::{FsOp, FsReply, FsResult};
 use onpath_sim::model::Caller;
 use onpath_sim::run;
 use onpath_sim::scenario::{Scenario, make, mode, rename, rmdir, shard};
+use onpath_sim::world::Message;
 use onpath_wire::ids::{InodeId, NodeId};
 use onpath_wire::inode::Kind;
+use onpath_wire::limits::PATH_LEASE_MS;
 use onpath_wire::name::Name;
 use onpath_wire::peer::{GrantResult, Peer};
 use onpath_wire::reply::Reply;
@@ -17,6 +19,10 @@ use onpath_wire::request::Request;
 const H: u16 = 0;
 const S: u16 = 1;
 const C: u16 = 2;
+/// Lease of a path node, ns.
+const LEASE_NS: u64 = PATH_LEASE_MS * 1_000_000;
+/// Later than the slack of a lease, and not so late that it is asked for anew, ns.
+const LATE_NS: u64 = 400_000_000;
 /// Longer than a path node is waited for, ns.
 const PATIENCE_NS: u64 = 400_000_000;
 /// Longer than none is asked after one was silent, ns.
@@ -98,7 +104,8 @@ fn the_site_of_the_last_name_answers() {
     let (mut sc, walker) = world();
     let ([a, b], [_, b_id]) = way(&mut sc);
     assert_eq!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
-    let asks = sc.hold(|m| m.from() == NodeId::path(0) && m.to().as_shard().is_some() && m.request().is_none());
+    let asks = |m: &Message<'_>| m.from() == NodeId::path(0) && m.to().as_shard().is_some() && m.request().is_none();
+    let asks = sc.hold(move |m| asks(m) && !matches!(m.peer(), Some(Peer::PathLeaseAsk)));
     for restarted in [None, Some(S), Some(H)] {
         restarted.into_iter().for_each(|shard| sc.restart(shard));
         for (last, is) in [(b.clone(), Some(b_id)), (Name::new(b"none").expect("a name"), None)] {
@@ -242,11 +249,65 @@ fn a_path_node_begins_anew() {
 #[test]
 fn ways_are_exact() {
     let (mut ways, mut changed) = (0, 0);
-    for seed in 1..=60 {
-        let outcome = run(&shapes::paths(seed));
+    let shapes = [shapes::paths, shapes::paths_cut_off];
+    for (seed, shape) in (1..=60).flat_map(|seed| shapes.map(|shape| (seed, shape))) {
+        let outcome = run(&shape(seed));
         assert!(outcome.violations.is_empty(), "seed {seed}: {:#?}", outcome.violations);
         ways += outcome.checks.ways;
         changed += outcome.checks.ways_changed;
     }
-    assert!(ways > 3_000 && changed > 100, "{ways} ways, {changed} changed");
+    assert!(ways > 6_000 && changed > 200, "{ways} ways, {changed} changed");
+}
+
+/// What is between the path node and H.
+fn between(m: &Message<'_>) -> bool {
+    let (q, h) = (NodeId::path(0), shard(H));
+    m.from() == q && m.to() == h || m.from() == h && m.to() == q
+}
+
+/// A path node that its homes hear nothing of holds a change up as long as it may lead by what it holds, and no longer.
+#[test]
+pub(crate) fn who_is_not_heard_of_leads_nowhere() {
+    for restarts in [false, true] {
+        let (mut sc, walker) = world();
+        let ([a, b], [a_id, b_id]) = way(&mut sc);
+        assert_eq!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
+        let begin_ns = sc.world.now_ns();
+        let cut = sc.hold(between);
+        if restarts {
+            sc.restart(H);
+        }
+        sc.must(Request::SetAttr { id: a_id, set: mode(0o700) });
+        let took_ns = sc.world.now_ns() - begin_ns;
+        assert!(took_ns < 3 * LEASE_NS, "{took_ns} ns");
+        assert_ne!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2), "after {took_ns} ns");
+        sc.world.stop_holding(cut);
+        sc.let_go(cut);
+        sc.go_on_for(SILENT_NS);
+        assert_eq!(follow(&mut sc, walker, &[&a, &b]), (a_id, 1));
+        sc.ends_well();
+    }
+}
+
+/// A lease counts from when it was asked for, however late its answer comes.
+#[test]
+pub(crate) fn a_late_lease_is_a_short_one() {
+    let (mut sc, walker) = world();
+    let ([a, b], [a_id, b_id]) = way(&mut sc);
+    assert_eq!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
+    let late = sc.hold(|m| matches!(m.peer(), Some(Peer::PathLease { .. })));
+    while sc.world.held(late) == 0 {
+        sc.go_on_for(LATE_NS / 100);
+    }
+    let heard_ns = sc.world.now_ns();
+    sc.go_on_for(LATE_NS);
+    sc.world.stop_holding(late);
+    sc.let_go(late);
+    let cut = sc.hold(between);
+    sc.go_on_for(heard_ns + LEASE_NS - sc.world.now_ns());
+    sc.must(Request::SetAttr { id: a_id, set: mode(0o700) });
+    assert_ne!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
+    sc.world.stop_holding(cut);
+    sc.let_go(cut);
+    sc.ends_well();
 }

@@ -70,6 +70,13 @@ pub(crate) fn paths(seed: u64) -> SimConfig {
     SimConfig { sessions: 1, window: 1, operations: 1_500, world, ..config }
 }
 
+/// The same where machines do not hear of each other for longer than path nodes have leases.
+pub(crate) fn paths_cut_off(seed: u64) -> SimConfig {
+    let config = paths(seed);
+    let faults = FaultConfig { partition_every: 1_000, partitions_outlast_leases: true, ..config.world.faults };
+    SimConfig { operations: 5_000, walkers: 16, world: WorldConfig { faults, ..config.world }, ..config }
+}
+
 /// Directories move into each other, and processes die all the time.
 pub(crate) fn storms(seed: u64) -> SimConfig {
     let config = restarts(seed);

@@ -96,6 +96,10 @@ pub const PUSH_ENTRIES: usize = 64;
 pub const PUSH_IDLE_US: u64 = 50_000;
 /// First retry of a call, microseconds; doubled up to [`CALL_RETRY_US_MAX`].
 pub const CALL_RETRY_US: u64 = 20_000;
+/// Lease of a path node at a shard, milliseconds (P-1): a change of a directory that it knows waits so long at most if it is silent.
+pub const PATH_LEASE_MS: u64 = 2_000;
+/// By as much a path node leads no more before its lease is over, milliseconds: clocks differ in how fast they run.
+pub const PATH_LEASE_SLACK_MS: u64 = 100;
 /// Longest pause between two retries of a call, microseconds.
 pub const CALL_RETRY_US_MAX: u64 = 1_000_000;
 /// A recall that a holder has not answered for so long is abandoned and begun again, microseconds.

@@ -251,6 +251,9 @@ impl PartState {
     }
 }
 
+/// A lease of a path node that ends with it: it is in the shard's process.
+pub const PATH_LEASE_ENDLESS: u32 = u32::MAX;
+
 wire_enum! {
     /// The outcome of a request for grants.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -522,6 +525,13 @@ wire_enum! {
         40 => DirectoryIs {
             /// Its id.
             id: Option<InodeId>,
+        },
+        /// Path node → shard: I would like to lead by what you grant me (P-1). A call; answered `PathLease`.
+        41 => PathLeaseAsk,
+        /// Shard → path node: yes.
+        42 => PathLease {
+            /// For so long from when it asked, milliseconds, or [`PATH_LEASE_ENDLESS`].
+            ms: u32,
         },
         /// Restarted coordinator module → everybody: turns at renaming directories that were given in earlier terms count no more.
         /// A call; answered `Done` when the last one that counted is over.

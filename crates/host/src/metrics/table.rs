@@ -54,6 +54,11 @@ const SHARD: Group = Group {
         of(Counter, "grants_asked", "Parts of directories asked for, at their owners."),
         of(Counter, "grants_given", "Parts of directories given, as an owner."),
         of(Counter, "path_parts_given", "Path parts of directories given to path nodes, as an owner."),
+        of(
+            Counter,
+            "path_parts_struck",
+            "Path parts that nobody waits for any more, since the leases of their path nodes were over.",
+        ),
         of(Counter, "collects", "Collects begun: a reader wanted what was pending elsewhere."),
         of(Counter, "recalls_answered", "Revocations: parts of directories given back since the owner asked for that."),
         of(Counter, "recalls_abandoned", "Revocations that nobody waits for any more."),
@@ -155,6 +160,8 @@ const PATH: Group = Group {
         of(Counter, "parts_granted", "Path parts that homes of directories have granted."),
         of(Counter, "parts_void", "Grants that a revocation had overtaken, and that did not count."),
         of(Counter, "recalls", "Revocations: path parts that homes have taken back."),
+        of(Gauge, "leases", "Shards at which it has a lease."),
+        of(Counter, "directories_lapsed", "Directories forgotten since the leases of their homes were over."),
         of(Counter, "directories_given_up", "Directories forgotten for want of room."),
         of(
             Counter,

@@ -7,6 +7,7 @@
 use super::epoch::Tracked;
 use super::group::{self, Gather, Group};
 use super::holders::{Round, is_revoked, revoke, waits_for_doubt};
+use super::leases;
 use super::owner::{self, table, wake};
 use super::tracker::{self, Look};
 use crate::planted::{self, Planted};
@@ -123,17 +124,22 @@ pub(super) fn next(core: &mut Core, dir: InodeId, parts: u8, look: impl FnOnce(&
     if group::busy(core, dir) {
         return None;
     }
-    let table = table(core, dir);
-    if table.job.is_some() {
+    if table(core, dir).job.is_some() {
         return None;
     }
+    let path_nodes = if parts & part::PATH != 0 && core.state.config.map.has_path_nodes() {
+        leases::living(core, dir)
+    } else {
+        vec![]
+    };
+    let table = table(core, dir);
     let mut holders = table.holders.of(parts);
     let [all_shards, all_path_nodes] = [part::BOTH, part::PATH].map(|class| !table.holders.knows(parts & class));
     let everybody = all_shards || all_path_nodes;
     if everybody {
         let (me, map) = (core.state.me(), &core.state.config.map);
-        let shards = map.all().filter(|&shard| all_shards && shard != me).map(NodeId::shard);
-        holders.extend(shards.chain(map.path_nodes().filter(|_| all_path_nodes)));
+        holders.extend(map.all().filter(|&shard| all_shards && shard != me).map(NodeId::shard));
+        holders.extend(path_nodes.into_iter().filter(|_| all_path_nodes));
     }
     holders.sort_unstable();
     holders.dedup();

@@ -7,9 +7,9 @@
 //! all holders.
 
 use super::collect::{Next, next};
-use super::group;
 use super::owner::{self, apply_batch, table};
 use super::tracker::Look;
+use super::{group, leases};
 use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::{keys, packets};
@@ -63,10 +63,15 @@ impl Holders {
         self.known |= if planted::is(Planted::OneKnownForBoth) { part::BOTH } else { parts };
     }
 
-    /// `node` has given `parts` back.
-    pub(crate) fn gave_back(&mut self, node: NodeId, parts: u8) {
-        self.held.iter_mut().filter(|(holder, _)| holder.node == node).for_each(|(_, held)| *held &= !parts);
-        self.held.retain(|(_, held)| *held != 0);
+    /// `node` has given `parts` back; whether it had any of them.
+    pub(crate) fn gave_back(&mut self, node: NodeId, parts: u8) -> bool {
+        let Some(at) = self.held.iter().position(|(holder, _)| holder.node == node) else { return false };
+        let had = self.held[at].1 & parts != 0;
+        self.held[at].1 &= !parts;
+        if self.held[at].1 == 0 {
+            self.held.remove(at);
+        }
+        had
     }
 
     /// `holder` has `parts` from now on. False, and nothing happens, if a later life of it has been granted something: what asks is a
@@ -161,6 +166,10 @@ impl Round {
 /// Takes one holder's answer; true when it holds nothing more of what was recalled.
 fn take_back(core: &mut Core, cx: &Cx, dir: InodeId, parts: u8, job: JobId, holder: NodeId, answer: Answer) -> bool {
     let Some(Ok(Peer::Recalled { job: of, batch, more, .. })) = answer.packet().map(|p| p.body::<Peer>()) else {
+        if holder.as_shard().is_none() && !leases::is_live(core, holder) {
+            leases::strike(core, dir, holder);
+            return true;
+        }
         core.state.counters.recalls_abandoned += 1; // it stays in the table; the next round asks again
         return false;
     };

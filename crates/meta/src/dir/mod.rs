@@ -12,6 +12,7 @@ mod gate;
 pub(crate) mod group;
 pub(crate) mod holders;
 pub(crate) mod inspect;
+pub(crate) mod leases;
 pub(crate) mod mark;
 pub(crate) mod owner;
 pub(crate) mod push;
@@ -23,6 +24,7 @@ use crate::planted::{self, Planted};
 use ages::Ages;
 use group::Group;
 use hashbrown::HashMap;
+use leases::Leases;
 use onpath_kernel::Gauge;
 use onpath_wire::ids::{InodeId, JobId, LogSeq, NodeId, ShardId, Term};
 use onpath_wire::innet::Fingerprint;
@@ -64,6 +66,8 @@ pub(crate) struct Directories {
     job: u64,
     /// Path parts granted in this term.
     path_grants: u64,
+    /// Leases of path nodes.
+    pub(crate) leases: Leases,
     /// Change-logs to be pushed when idle: due time, directory, and an entry that still being there tells it.
     pub(crate) idle: VecDeque<(u64, InodeId, LogSeq)>,
     pub(crate) pushing: BTreeSet<InodeId>,
@@ -100,6 +104,7 @@ impl Directories {
     pub(crate) fn begin_term(&mut self, now_us: u64) {
         self.recovered = self.logs.values().filter_map(|log| log.back()).map(|e| e.seq).max().unwrap_or_default();
         self.note(now_us, self.recovered);
+        self.leases.begin_term(now_us);
     }
 
     /// An entry was appended at that position.

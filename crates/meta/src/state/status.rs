@@ -26,6 +26,7 @@ impl State {
             ("collects", c.collects),
             ("recalls_answered", c.recalls),
             ("path_parts_given", c.path_parts_given),
+            ("path_parts_struck", c.path_parts_struck),
             ("recalls_abandoned", c.recalls_abandoned),
             ("collects_answered", c.collects_answered),
             ("collects_abandoned", c.collects_abandoned),

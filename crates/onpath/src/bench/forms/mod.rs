@@ -97,7 +97,7 @@ fn measure(args: &FormsArgs, form: Form, round: usize, cpu: usize) -> anyhow::Re
     let parent = absolute(&args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
     let dir = tempfile::Builder::new().prefix("onpath-bench-forms").tempdir_in(parent)?;
     let servers = Servers::start(form.shape(args.sync), WaitMode::Block, args.shards, dir.path(), cpu)?;
-    let client = Client::start(&servers.url, WaitMode::Block, cpu)?;
+    let client = Client::start(&servers, WaitMode::Block, cpu)?;
     if form != Form::Owner {
         in_use(&servers, &client)?;
     }

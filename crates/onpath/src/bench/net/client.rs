@@ -2,6 +2,7 @@
 //! thread that has received it, as a mount gives answers to the kernel.
 
 use super::place::bind_to;
+use super::servers::Servers;
 use crate::cli::WaitMode;
 use anyhow::{Context, anyhow, ensure};
 use onpath_client::way::{Connected, Way};
@@ -143,10 +144,10 @@ pub(in crate::bench) struct Client {
 }
 
 impl Client {
-    /// Joins the cluster at `url`; its threads are bound to a CPU.
-    pub(in crate::bench) fn start(url: &str, wait: WaitMode, cpu: usize) -> anyhow::Result<Client> {
+    /// Joins the cluster of these servers; its threads are bound to a CPU.
+    pub(in crate::bench) fn start(servers: &Servers, wait: WaitMode, cpu: usize) -> anyhow::Result<Client> {
         bind_to(cpu)?;
-        let way = Way::find(Path::new(url), None, PATIENCE)?;
+        let way = Way::find(Path::new(&servers.url), servers.key_file.as_deref(), PATIENCE)?;
         let there = way.there();
         let cluster = there.fsid as u32;
         let session = Session::new(SessionConfig {

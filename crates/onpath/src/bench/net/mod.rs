@@ -62,6 +62,9 @@ pub(crate) struct NetArgs {
     /// Metadata shards.
     #[arg(long, default_value_t = 2, value_parser = value_parser!(u16).range(1..=64))]
     shards: u16,
+    /// Seal everything with a key.
+    #[arg(long)]
+    key: bool,
     /// Where the servers keep their state; the directory for temporary files otherwise.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -129,8 +132,14 @@ impl Site<'_> {
     fn started<T>(&self, shape: Shape, run: impl FnOnce(&Client, &Servers) -> anyhow::Result<T>) -> anyhow::Result<T> {
         let parent = absolute(&self.args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
         let dir = tempfile::Builder::new().prefix("onpath-bench-net").tempdir_in(parent)?;
-        let servers = Servers::start(shape, self.wait, self.args.shards, dir.path(), self.cpus.0)?;
-        let client = Client::start(&servers.url, self.wait, self.cpus.1)?;
+        let servers = Servers::start(
+            Shape { key: self.args.key, ..shape },
+            self.wait,
+            self.args.shards,
+            dir.path(),
+            self.cpus.0,
+        )?;
+        let client = Client::start(&servers, self.wait, self.cpus.1)?;
         let result = run(&client, &servers)?;
         client.stop()?;
         Ok(result)

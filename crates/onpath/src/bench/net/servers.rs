@@ -18,6 +18,10 @@ const PORTS: Range<u16> = 20_000..30_000;
 const PORTS_APART: usize = 16;
 /// Where the secrets are, beside the configuration.
 const KEY_FILE: &str = "cluster.key";
+/// That of a client, if there is a key.
+const CLIENT_KEY_FILE: &str = "client.key";
+/// A key that is no secret.
+const KEY: [u8; key::KEY_BYTES] = [7; key::KEY_BYTES];
 /// Number of the host with the switch.
 const SWITCH_HOST: u16 = 9;
 /// Number of a host that serves nothing: the measurement sends as that host what only hosts may.
@@ -28,6 +32,8 @@ pub(in crate::bench) struct Servers {
     _children: Vec<Child>,
     /// Where clients find them.
     pub(in crate::bench) url: String,
+    /// What clients need to come in; none without a key.
+    pub(in crate::bench) key_file: Option<PathBuf>,
     /// Where the switch is, if there is one.
     pub(in crate::bench) switch: SocketAddr,
     /// As which host the measurement sends to it.
@@ -43,15 +49,18 @@ pub(in crate::bench) struct Shape {
     pub(in crate::bench) hosts: u16,
     /// A further host with a switch, and with a data node, hence a directory in which its counters can be asked for.
     pub(in crate::bench) switch: bool,
+    /// Whether there is a key, by which everything is sealed.
+    pub(in crate::bench) key: bool,
     /// Settings of the cluster, each a word.
     pub(in crate::bench) settings: &'static [(&'static str, &'static str)],
 }
 
 impl Shape {
     /// One host.
-    pub(super) const OWNER: Shape = Shape { hosts: 1, switch: false, settings: &[] };
+    pub(super) const OWNER: Shape = Shape { hosts: 1, switch: false, key: false, settings: &[] };
     /// Two hosts and a third one with the switch, which tracks directories.
-    pub(super) const NETWORK: Shape = Shape { hosts: 2, switch: true, settings: &[("tracking", "network")] };
+    pub(super) const NETWORK: Shape =
+        Shape { hosts: 2, switch: true, key: false, settings: &[("tracking", "network")] };
     /// The same, where every update is marked.
     pub(super) const MARKED: Shape = Shape {
         settings: &[("tracking", "network"), ("marks", "every-update"), ("sync_directories", "never")],
@@ -71,7 +80,11 @@ impl Servers {
         let ports = free_ports(shape.hosts + 3)?;
         let config = dir.join("cluster.toml");
         std::fs::write(&config, text(shape, wait, shards, dir, &ports)?).context("the configuration")?;
-        write_new(&dir.join(KEY_FILE), &key::text(None, Some(&fixed_secrets())), 0o600)?;
+        write_new(&dir.join(KEY_FILE), &key::text(shape.key.then_some(&KEY), Some(&fixed_secrets())), 0o600)?;
+        let client_key = shape.key.then(|| dir.join(CLIENT_KEY_FILE));
+        if let Some(file) = &client_key {
+            write_new(file, &key::text(Some(&KEY), None), 0o600)?;
+        }
         bind_to(cpu)?;
         let names: Vec<String> = (0..shape.hosts).map(|host| format!("h{host}")).collect();
         let switch = shape.switch.then(|| "s".to_owned());
@@ -84,6 +97,7 @@ impl Servers {
         Ok(Servers {
             _children: children,
             url: format!("onpath://127.0.0.1:{}/", ports[0]),
+            key_file: client_key,
             switch: (Ipv4Addr::LOCALHOST, ports[usize::from(shape.hosts) + 1]).into(),
             host: (Ipv4Addr::LOCALHOST, ports[usize::from(shape.hosts) + 2]).into(),
             dirs: names.iter().chain(&switch).map(|name| dir.join(name)).collect(),

@@ -3,10 +3,14 @@
 use super::Machine;
 use crate::world::World;
 use onpath_wire::ids::NodeId;
+use onpath_wire::limits::PATH_LEASE_MS;
 use rand::Rng;
+use std::ops::RangeInclusive;
 
 /// Longest partition, ns: no session loses its lease through one.
 const PARTITION_NS_MAX: u64 = 3_000_000_000;
+/// Partitions that outlast the leases of path nodes, ns, and not those of sessions.
+const OUTLASTING_NS: RangeInclusive<u64> = PATH_LEASE_MS * 1_000_000..=3 * PATH_LEASE_MS * 1_000_000;
 /// Longest time of slowness, ns.
 const SLOW_NS_MAX: u64 = 1_000_000_000;
 /// How many times longer everything takes on a slow machine.
@@ -30,6 +34,9 @@ pub(super) struct Slow {
 
 impl World {
     pub(super) fn partition(&mut self) {
+        if self.config.faults.partitions_outlast_leases {
+            return self.cut_off_path_node();
+        }
         let process = self.some_process();
         let other = if self.faults.rng.random_bool(0.5) { Some(self.some_process()) } else { self.somebody() };
         let other = other.filter(|other| *other != process && self.faults.rng.random_bool(0.75));
@@ -37,7 +44,23 @@ impl World {
         if self.faults.rng.random_bool(0.5) {
             (from, to) = (to, from);
         }
-        let until_ns = self.now_ns + self.while_ns(PARTITION_NS_MAX);
+        let takes_ns = self.while_ns(PARTITION_NS_MAX);
+        self.cut(from, to, takes_ns);
+    }
+
+    /// A path node and a process with shards do not hear of each other.
+    fn cut_off_path_node(&mut self) {
+        let shards = self.config.processes.max(1);
+        let others = self.processes.len() as u16;
+        let [shard, path_node] = [0..shards, shards..others].map(|all| self.faults.rng.random_range(all));
+        let takes_ns = self.faults.rng.random_range(OUTLASTING_NS);
+        for (from, to) in [(shard, path_node), (path_node, shard)] {
+            self.cut(Some(Machine::Process(from)), Some(Machine::Process(to)), takes_ns);
+        }
+    }
+
+    fn cut(&mut self, from: Option<Machine>, to: Option<Machine>, takes_ns: u64) {
+        let until_ns = self.now_ns + takes_ns;
         self.faults.cuts.push(Cut { from, to, until_ns });
         self.counters.faults.partitions += 1;
         self.narrate(|| format!("nothing gets from {from:?} to {to:?} until {until_ns} ns"));

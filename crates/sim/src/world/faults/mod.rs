@@ -21,6 +21,8 @@ use rand_chacha::ChaCha8Rng;
 pub struct FaultConfig {
     /// Messages of one direction of a pair of machines, or of one machine, are lost for a while.
     pub partition_every: u64,
+    /// Each of these is between a path node and a shard, and takes longer than the lease of the one at the other.
+    pub partitions_outlast_leases: bool,
     /// A machine's messages and disks take many times as long for a while.
     pub slow_every: u64,
     /// A clock jumps, within what clocks may differ.
