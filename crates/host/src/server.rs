@@ -3,6 +3,7 @@
 use crate::blocks::{BlockFiles, BlocksError};
 use crate::checkpoint::{self, CheckpointError, Checkpointer, Loaded, OnDamage, Pace, Store};
 use crate::dir::{Dir, DirError, PartFormat};
+use crate::huge::HugePages;
 use crate::journal::{Commit, Journal, JournalError, Options, RecoveryReport};
 use crate::known::Next;
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
@@ -270,7 +271,7 @@ impl ServerBuilder {
             let key = sys::random_bytes().map_err(|source| ServerError::Io { what: "random bytes", source })?;
             let (map, cluster, memory_bytes) = (shape.map.clone(), superblock.fsid as u32, memory as usize);
             let config = PathConfig { node, cluster, map, term: dir.term, key, memory_bytes };
-            builder.add(node, PathNode::new(config), NoEffects);
+            builder.add(node, PathNode::new(config, HugePages), NoEffects);
         }
         if !shape.whole {
             builder.among_others();

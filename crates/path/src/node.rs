@@ -4,7 +4,7 @@ use crate::lease;
 use crate::planted::{self, Planted};
 use crate::resolve;
 use crate::state::{Asked, Job, PathConfig, State};
-use onpath_index::{DirId, Index};
+use onpath_index::{DirId, Index, Slabs};
 use onpath_kernel::{Core, Gauge, Input, Kernel, Need, Now, Output, Role};
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{InodeId, NodeClass, NodeId, RecordSeq, RequestSeq, Term};
@@ -21,10 +21,10 @@ pub struct PathNode {
 }
 
 impl PathNode {
-    /// One that holds nothing yet.
-    pub fn new(config: PathConfig) -> PathNode {
+    /// One that holds nothing yet, and gets the memory for what it will hold from `slabs`.
+    pub fn new(config: PathConfig, slabs: impl Slabs + Send + 'static) -> PathNode {
         let first_call = RequestSeq(config.term.first_seq());
-        PathNode { kernel: Kernel::new(State::new(config), first_call, false, resolve::run) }
+        PathNode { kernel: Kernel::new(State::new(config, Box::new(slabs)), first_call, false, resolve::run) }
     }
 
     /// Named counters, for `onpath status`.

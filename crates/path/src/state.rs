@@ -2,7 +2,7 @@
 
 use crate::lease::Leases;
 use hashbrown::{HashMap, HashSet};
-use onpath_index::{Access, DirId, Directory, Grant, Heap, Hi, Index, IndexError, Secret};
+use onpath_index::{Access, DirId, Directory, Grant, Hi, Index, IndexError, Secret, Slabs};
 use onpath_kernel::{Core, Now, Protocol};
 use onpath_wire::caller::Caller;
 use onpath_wire::header::{Header, MessageKind};
@@ -92,7 +92,7 @@ pub(crate) struct Counters {
 /// A path node's state.
 pub(crate) struct State {
     pub(crate) config: PathConfig,
-    pub(crate) index: Hi<Heap>,
+    pub(crate) index: Hi<Box<dyn Slabs + Send>>,
     pub(crate) asking: HashMap<InodeId, Asking>,
     pub(crate) leases: Leases,
     /// Requests under way.
@@ -102,8 +102,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(config: PathConfig) -> State {
-        let index = Hi::new(Secret::new(config.key), Heap, config.memory_bytes);
+    pub(crate) fn new(config: PathConfig, slabs: Box<dyn Slabs + Send>) -> State {
+        let index = Hi::new(Secret::new(config.key), slabs, config.memory_bytes);
         State {
             config,
             index,

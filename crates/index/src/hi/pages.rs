@@ -1,6 +1,7 @@
 //! Memory: pages of 4 KiB, from slabs that are given from outside.
 
 use crate::types::IndexError;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// Bytes of a page.
@@ -25,6 +26,16 @@ pub trait Slabs {
     /// An empty vector with room for exactly 2^[`pages_log2`](Slabs::pages_log2) pages; none: there is no memory left. A host advises the
     /// system to give huge pages for it, before anything is written to it: the index fills it page by page, when it needs one.
     fn slab(&mut self) -> Option<Vec<Page>>;
+}
+
+impl Slabs for Box<dyn Slabs + Send> {
+    fn pages_log2(&self) -> u32 {
+        (**self).pages_log2()
+    }
+
+    fn slab(&mut self) -> Option<Vec<Page>> {
+        (**self).slab()
+    }
 }
 
 /// Slabs from the allocator: 64 pages each.
