@@ -34,6 +34,7 @@ fmt:
 # The full number of checked pairs on two mounts, and of full disks
 size:
     ONPATH_TEST_MINUTES=600 ONPATH_PAIRS=100000 cargo test --locked --release -p onpath --test system -- two_mounts::
+    ONPATH_TEST_MINUTES=600 ONPATH_PAIRS=100000 cargo test --locked --release -p onpath --test system -- remote::paths::
     ONPATH_TEST_MINUTES=600 ONPATH_FULL_ROUNDS=20 cargo test --locked --release -p onpath --test system -- disk_full::
 
 # A tree of ten million files in 512 MiB of memory
