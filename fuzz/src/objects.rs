@@ -28,6 +28,7 @@ fn shard() -> Shard {
         map: map(),
         term: Term(5),
         one_journal: true,
+        ends_path_nodes: true,
         inner: Secrets::of_seed(7).inner,
         cluster: 1,
         track_unsynced: false,
