@@ -22,7 +22,7 @@ fn map() -> ClusterMap {
 }
 
 /// A shard without state.
-fn shard() -> Shard {
+pub(crate) fn shard() -> Shard {
     Shard::new(ShardConfig {
         shard: ShardId(0),
         map: map(),
