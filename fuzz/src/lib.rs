@@ -13,6 +13,7 @@ mod network;
 mod objects;
 mod replays;
 mod settings;
+mod starts;
 mod stored;
 
 pub use directory::{checkpoints, files};
@@ -21,6 +22,6 @@ pub use kernel::{attributes, proc, requests as fuse_requests};
 pub use messages::messages;
 pub use network::{datagrams, dataplane, frames, handshakes};
 pub use objects::{data_objects, shard_objects};
-pub use replays::data_records;
+pub use replays::{data_records, shard_records};
 pub use settings::{command_line, configuration, told};
 pub use stored::records;

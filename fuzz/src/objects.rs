@@ -22,12 +22,13 @@ fn map() -> ClusterMap {
 }
 
 /// A shard without state.
-fn shard() -> Shard {
+pub(crate) fn shard() -> Shard {
     Shard::new(ShardConfig {
         shard: ShardId(0),
         map: map(),
         term: Term(5),
         one_journal: true,
+        ends_path_nodes: true,
         inner: Secrets::of_seed(7).inner,
         cluster: 1,
         track_unsynced: false,

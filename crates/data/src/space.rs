@@ -291,9 +291,10 @@ impl Space {
         self.frontier = end.next_multiple_of(u64::from(self.file_blocks)).min(BLOCKS_MAX);
         let mut block = used.next(0, false);
         while block < self.frontier {
-            let boundary = (block + 1).next_multiple_of(u64::from(self.file_blocks));
-            let end = used.next(block, true).min(boundary).min(self.frontier);
-            self.draining.push_back(Run { start: block as u32, len: (end - block) as u32 });
+            // Looked for once, however many files there are before it.
+            let end = used.next(block, true).min(self.frontier);
+            let free = Run { start: block as u32, len: (end - block) as u32 };
+            self.draining.extend(self.within_files(free));
             block = used.next(end, false);
         }
     }

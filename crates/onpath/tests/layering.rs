@@ -143,27 +143,89 @@ fn crates_use_only_lower_layers() {
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
+/// What brings the lock file of the fuzz targets up to date, with our versions.
+const RELOCK: &str = "cp Cargo.lock fuzz/ && cargo update --workspace --offline --manifest-path fuzz/Cargo.toml";
+
+/// A package of a lock file.
+struct Locked {
+    name: String,
+    version: String,
+    uses: BTreeSet<String>,
+}
+
+/// The packages of a lock file.
+fn locked(lock: &str) -> Vec<Locked> {
+    let of = |package: &str| {
+        let line = |name: &str| {
+            let found = package.lines().find_map(|line| Some(line.strip_prefix(name)?.trim_matches('"').to_owned()));
+            found.unwrap_or_else(|| panic!("no {name} in {package}"))
+        };
+        let uses = package.split_once("dependencies = [").and_then(|(_, rest)| rest.split_once(']'));
+        // A version follows where the name alone says too little.
+        let name = |used: &str| used.trim().trim_matches('"').split(' ').next().unwrap_or_default().to_owned();
+        let uses = uses.into_iter().flat_map(|(list, _)| list.split(',')).map(name).filter(|used| !used.is_empty());
+        Locked { name: line("name = "), version: line("version = "), uses: uses.collect() }
+    };
+    lock.split("[[package]]").skip(1).map(of).collect()
+}
+
+/// Complaints about a lock file that tells of our crates as they were. Of what is optional it has what somebody has turned on.
+fn stale(metadata: &Value, lock: &[Locked]) -> Vec<String> {
+    let mut stale = Vec::new();
+    for package in list(metadata, "packages") {
+        let Some(locked) = lock.iter().find(|locked| package["name"] == *locked.name) else { continue };
+        let uses = |optional: bool| {
+            let uses = list(package, "dependencies").iter();
+            let uses = uses.filter(|used| used["kind"] != "dev" && (optional || used["optional"] != true));
+            uses.map(|used| used["name"].as_str().expect("a dependency has a name").to_owned()).collect()
+        };
+        let (needed, possible): (BTreeSet<String>, BTreeSet<String>) = (uses(false), uses(true));
+        stale.extend(needed.difference(&locked.uses).map(|used| format!("{} lacks {used}", locked.name)));
+        stale.extend(locked.uses.difference(&possible).map(|used| format!("{} uses {used} no more", locked.name)));
+    }
+    stale
+}
+
 /// Fuzz targets are a workspace of their own, which no crate of this one uses and whose dependencies, but for the fuzzer, have the same
-/// versions: what is fuzzed is what is built.
+/// versions: what is fuzzed is what is built. Their lock file is built from as it is.
 #[test]
 fn fuzz_targets_stand_apart() {
-    let versions = |path: &str| {
-        let text = read(&repository().join(path));
-        let packages = text.split("[[package]]").skip(1);
-        let line = |package: &str, name: &str| {
-            let found = package.lines().find_map(|line| Some(line.strip_prefix(name)?.trim_matches('"').to_owned()));
-            found.unwrap_or_else(|| panic!("{path}: no {name} in {package}"))
-        };
-        packages.map(|package| (line(package, "name = "), line(package, "version = "))).collect::<BTreeSet<_>>()
+    let [ours, theirs] = ["Cargo.lock", "fuzz/Cargo.lock"].map(|path| locked(&read(&repository().join(path))));
+    assert!(ours.iter().all(|package| package.name != "onpath-fuzz"));
+    let versions = |of: &[Locked]| {
+        let versions = of.iter().map(|package| (package.name.clone(), package.version.clone()));
+        versions.collect::<BTreeSet<_>>()
     };
-    let (ours, theirs) = (versions("Cargo.lock"), versions("fuzz/Cargo.lock"));
-    assert!(ours.iter().all(|(name, _)| name != "onpath-fuzz"));
-    let own: Vec<&str> = theirs.difference(&ours).map(|(name, _)| name.as_str()).collect();
-    assert_eq!(
-        own,
-        ["arbitrary", "jobserver", "libfuzzer-sys", "onpath-fuzz"],
-        "copy Cargo.lock to fuzz/ and build there"
-    );
+    let own: Vec<String> = versions(&theirs).difference(&versions(&ours)).map(|(name, _)| name.clone()).collect();
+    assert_eq!(own, ["arbitrary", "jobserver", "libfuzzer-sys", "onpath-fuzz"], "versions of their own: {RELOCK}");
+    assert!(theirs.iter().any(|package| package.name == "onpath-host" && package.uses.contains("onpath-wire")));
+    let stale = stale(&metadata(), &theirs);
+    assert!(stale.is_empty(), "fuzz/Cargo.lock is stale: {RELOCK}\n{}", stale.join("\n"));
+}
+
+/// The check itself: what a lock file lacks is shown, and what it has too much; what it may have is no matter.
+#[test]
+fn a_stale_lock_file_is_shown() {
+    let uses =
+        |name: &str, kind: Value, optional: bool| serde_json::json!({"name": name, "kind": kind, "optional": optional});
+    let metadata = serde_json::json!({"packages": [
+        {"name": "onpath-host", "dependencies": [
+            uses("onpath-path", Value::Null, false),
+            uses("onpath-wire", Value::Null, false),
+            uses("cc", "build".into(), false),
+            uses("libc", Value::Null, false),
+            uses("tempfile", "dev".into(), false),
+            uses("turned-on", Value::Null, true),
+            uses("left-off", Value::Null, true),
+        ]},
+        {"name": "onpath-testing", "dependencies": [uses("onpath-wire", Value::Null, false)]},
+        {"name": "onpath-wire", "dependencies": []},
+    ]});
+    let lock = "version = 4\n\n[[package]]\nname = \"onpath-host\"\nversion = \"0.1.0\"\ndependencies = [\n \"libc 0.2.1\",\n \"onpath-switch\",\n \
+        \"onpath-wire\",\n \"turned-on\",\n]\n\n[[package]]\nname = \"onpath-wire\"\nversion = \"0.1.0\"\n";
+    let stale = stale(&metadata, &locked(lock));
+    let expected = ["onpath-host lacks cc", "onpath-host lacks onpath-path", "onpath-host uses onpath-switch no more"];
+    assert_eq!(stale, expected);
 }
 
 /// The check itself: an edge to a sibling or upwards is shown, a new crate needs a layer.

@@ -62,7 +62,7 @@ fn join(core: &mut Core, cx: &Cx, req: &Req, again: bool) -> Step {
 /// Numbers for sessions to come, at most so many: those that follow, but none whose id somebody has.
 pub(crate) fn take(core: &mut Core, count: u32) -> Vec<SessionNumber> {
     let after = core.state.reserved.upto(Counter::Sessions);
-    let following = (after + 1..=SessionNumber::MAX.0).map(SessionNumber);
+    let following = (after.saturating_add(1)..=SessionNumber::MAX.0).map(SessionNumber);
     let free = following.filter(|session| !core.state.coordinator.is_taken(*session));
     let taken: Vec<SessionNumber> = free.take(count as usize).collect();
     if let Some(&SessionNumber(upto)) = taken.last() {

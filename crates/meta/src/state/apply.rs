@@ -3,8 +3,8 @@
 //! In replay each effect is skipped for a range whose image already reflects the record (`wants`).
 
 use crate::coord::session_of;
-use crate::state::State;
 use crate::state::recover::{GLOBAL_RANGE, range_of};
+use crate::state::{State, sound};
 use onpath_store::{NameValue, StoreError};
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::disk::inode::Inode;
@@ -63,7 +63,10 @@ impl State {
     }
 
     /// Applies a record to the ranges that want it; the reply that it stands for goes into the reply cache.
-    pub(crate) fn apply(&mut self, record: &Record, wants: &impl Wants) -> Result<Option<Reply>, StoreError> {
+    pub(crate) fn apply<W: Wants>(&mut self, record: &Record, wants: &W) -> Result<Option<Reply>, StoreError> {
+        if W::READ {
+            sound::ensure_stamp(record.stamp)?;
+        }
         self.clock.replayed(record.stamp);
         for effect in &record.effects {
             self.apply_read(record.stamp, effect, wants)?;

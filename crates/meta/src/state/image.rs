@@ -2,8 +2,8 @@
 //! the object's class.
 
 use crate::coord::session_of;
-use crate::state::State;
 use crate::state::recover::{GLOBAL_RANGE, range_of, slots_of};
+use crate::state::{State, sound};
 use crate::survey::{Surveyed, SurveyedName};
 use onpath_store::{Changes, Count, Inodes, Listings, NameValue, Names, Pair, Piece, RANGES};
 use onpath_wire::codec::{Reader, Wire, WireError};
@@ -325,6 +325,9 @@ impl State {
                 if self.txns.promise(txn).is_some() {
                     return Err(WireError::Bad("transaction that is prepared twice"));
                 }
+                if !sound::fits(&parts, &found) {
+                    return Err(WireError::Bad("transaction that is prepared without what was asked"));
+                }
                 let parts = parts.into_iter().map(TxnPart::from).collect();
                 self.txns.prepared(txn, parts, found.into_iter().map(PartState::from).collect());
             }
@@ -347,7 +350,13 @@ impl State {
             class::POWER_LOST => self.power_lost = PowerLostObject::load(v)?.term,
             class::MAP => self.coordinator.map = Some(MapImage::load(v)?),
             class::RESERVED => self.reserved.raise(Counter::load(k)?, ReservedObject::load(v)?.upto),
-            class::CLOCK => self.clock.replayed(ClockObject::load(v)?.last),
+            class::CLOCK => {
+                let ClockObject { last } = ClockObject::load(v)?;
+                if !sound::is_stamp(last) {
+                    return Err(WireError::Bad("clock"));
+                }
+                self.clock.replayed(last);
+            }
             tag => return Err(WireError::UnknownTag { what: "image object", tag }),
         }
         Ok(())

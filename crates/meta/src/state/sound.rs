@@ -6,11 +6,15 @@ use crate::state::apply::Wants;
 use crate::state::recover::{GLOBAL_RANGE, range_of};
 use onpath_store::{Inodes, StoreError};
 use onpath_wire::disk::record::{Effect, Log};
-use onpath_wire::ids::{InodeId, LogSeq};
+use onpath_wire::disk::txn::{Found, Part};
+use onpath_wire::ids::{InodeId, LogSeq, Stamp};
 use onpath_wire::limits::{BLOCK_BYTES, FILE_BYTES_MAX};
 
 /// Blocks of a file of the most bytes.
 const BLOCKS_MAX: u64 = FILE_BYTES_MAX / BLOCK_BYTES;
+
+/// The last one that times have room for. Clocks follow it, so they need room for more.
+const STAMP_MAX: Stamp = Stamp(i64::MAX as u64);
 
 type Sound = Result<(), StoreError>;
 
@@ -27,6 +31,26 @@ fn ensure_blocks(id: InodeId, blocks: u64) -> Sound {
     ensure(blocks <= BLOCKS_MAX, || format!("{id:?} has {blocks} blocks"))
 }
 
+/// Whether a clock may follow it: no shard's own one comes so far.
+pub(super) fn is_stamp(stamp: Stamp) -> bool {
+    stamp <= STAMP_MAX
+}
+
+/// The same of a record.
+pub(super) fn ensure_stamp(stamp: Stamp) -> Sound {
+    ensure(is_stamp(stamp), || format!("a stamp of {} ns, which no clock gives", stamp.0))
+}
+
+/// Whether of each part of a transaction was found what was asked.
+pub(super) fn fits(parts: &[Part], found: &[Found]) -> bool {
+    let fits = |(part, found): (&Part, &Found)| match (part, found) {
+        (Part::Inode { id, .. }, Found::Inode { attributes, .. }) => attributes.id == *id,
+        (Part::Source { .. } | Part::Swap { .. }, Found::Source { child, .. }) => child.is_some(),
+        _ => false,
+    };
+    parts.len() == found.len() && parts.iter().zip(found).all(fits)
+}
+
 impl State {
     /// Says why an effect cannot be applied to the ranges that want it.
     pub(super) fn check(&mut self, effect: &Effect, wants: &impl Wants) -> Sound {
@@ -40,15 +64,18 @@ impl State {
                 Inodes::check(inode).map_err(|source| StoreError::Undecodable { what: "inode of a record", source })?;
                 ensure_blocks(inode.id, inode.blocks)
             }
-            Effect::Merged { data, blocks, .. } | Effect::DataDone { data, blocks, .. } => {
+            Effect::Merged { data, blocks, stamp, .. } => {
+                stamp.map_or(Ok(()), ensure_stamp)?;
                 ensure_blocks(data.inode, *blocks)
             }
+            Effect::DataDone { data, blocks, .. } => ensure_blocks(data.inode, *blocks),
             Effect::AppliedLog { dir, dcount, dnlink, entries, .. } => {
                 ensure_inode(*dir)?;
                 entries.iter().try_for_each(|entry| ensure_inode(entry.child))?;
                 if wants.wants(range_of(dir.slot())) { self.check_counts(*dir, *dcount, *dnlink) } else { Ok(()) }
             }
-            Effect::Prepared { txn, .. } if wants.wants(GLOBAL_RANGE) => {
+            Effect::Prepared { txn, parts, found } if wants.wants(GLOBAL_RANGE) => {
+                ensure(fits(parts, found), || format!("{txn:?} is prepared without what was asked"))?;
                 ensure(self.txns.promise(*txn).is_none(), || format!("{txn:?} is prepared twice"))
             }
             _ => Ok(()),
