@@ -295,15 +295,15 @@ pub(crate) fn a_late_lease_is_a_short_one() {
     let (mut sc, walker) = world();
     let ([a, b], [a_id, b_id]) = way(&mut sc);
     assert_eq!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
-    let late = sc.hold(|m| matches!(m.peer(), Some(Peer::PathLease { .. })));
+    let late = sc.hold(|m| m.from() == shard(H) && matches!(m.peer(), Some(Peer::PathLease { .. })));
     while sc.world.held(late) == 0 {
         sc.go_on_for(LATE_NS / 100);
     }
-    let heard_ns = sc.world.now_ns();
+    // Nor does the home hear the question again.
+    let (heard_ns, cut) = (sc.world.now_ns(), sc.hold(between));
     sc.go_on_for(LATE_NS);
     sc.world.stop_holding(late);
     sc.let_go(late);
-    let cut = sc.hold(between);
     sc.go_on_for(heard_ns + LEASE_NS - sc.world.now_ns());
     sc.must(Request::SetAttr { id: a_id, set: mode(0o700) });
     assert_ne!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
