@@ -188,9 +188,20 @@ fn a_path_node_is_configured_and_shown() {
     }
     fs::write(cluster.config(), format!("{right}path_memory = \"2M\"\n")).expect("written");
     cluster.serve(1);
-    let output = cluster.net.command(0, binary()).args(["cluster", "status", "--json"]).arg(cluster.config()).output();
-    let output = output.expect("onpath runs");
-    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let onpath = |cluster: &Cluster, words: &[&str]| {
+        let output = cluster.net.command(0, binary()).args(words).arg(cluster.config()).output();
+        String::from_utf8_lossy(&output.expect("onpath runs").stdout).into_owned()
+    };
+    let shown: serde_json::Value =
+        serde_json::from_str(&onpath(&cluster, &["cluster", "status", "--json"])).expect("JSON");
     assert_eq!([0, 1].map(|host| shown["hosts"][host]["path"] == true), [false, true], "{shown}");
+    wait_until("the status names it", || {
+        let told = onpath(&cluster, &["status"]);
+        told.contains("healthy") && told.contains("path node")
+    });
+    cluster.kill(1);
+    wait_until("the status misses it", || {
+        onpath(&cluster, &["status"]).contains("look names up without its path node")
+    });
     cluster.stop();
 }
