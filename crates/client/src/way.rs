@@ -5,7 +5,7 @@ use crate::url::{self, UrlError};
 use onpath_host::node::{Link, Node, Port};
 use onpath_host::stream::{Attached, ClientHooks, StreamClient, StreamError};
 use onpath_host::udp::{
-    self, Endpoint, EndpointConfig, EndpointHooks, JoinError, Joined, Keys, UdpError, Wait, endpoint_of_session,
+    self, Endpoint, EndpointConfig, EndpointHooks, HostIs, JoinError, Joined, Keys, UdpError, Wait, endpoint_of_session,
 };
 use onpath_session::{Session, SessionIn};
 use onpath_wire::identity::Identity;
@@ -120,8 +120,12 @@ impl Way {
             }
             Way::Udp(joined, ..) => {
                 let is = &joined.cluster;
-                let data: Vec<u16> = is.hosts.iter().filter(|host| host.data).map(|host| host.number).collect();
-                let map = ClusterMap::even(is.shards, joined.placement).with_data_nodes(&data);
+                let those = |has: fn(&HostIs) -> bool| -> Vec<u16> {
+                    is.hosts.iter().filter(|host| has(host)).map(|host| host.number).collect()
+                };
+                let map = ClusterMap::even(is.shards, joined.placement)
+                    .with_data_nodes(&those(|host| host.data))
+                    .with_path_nodes(&those(|host| host.path));
                 There {
                     fsid: is.fsid,
                     session: joined.pass.session,

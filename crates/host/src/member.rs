@@ -31,7 +31,7 @@ use thiserror::Error;
 pub struct MemberConfig {
     /// Its number.
     pub number: u16,
-    /// Its directory and what that holds, if it has shards or data.
+    /// Its directory and what that holds, if it has shards, data or a path node.
     pub part: Option<(PathBuf, PartFormat)>,
     /// Whether that shall take the place of any other directory that this host had.
     pub replaces: bool,
@@ -151,10 +151,11 @@ impl Member {
             shard: shard.clone(),
             strange,
         };
-        let with_directories =
-            |(host, _): &&(HostIs, SocketAddr)| host.number != number && (host.data || !host.shards.is_empty());
+        let with_directories = |(host, _): &&(HostIs, SocketAddr)| host.number != number && host.has_directory();
         let (others, places): (BTreeSet<u16>, Vec<SocketAddr>) =
             hosts.iter().filter(with_directories).map(|(host, place)| (host.number, *place)).unzip();
+        let with_paths = hosts.iter().filter(|(host, _)| host.path);
+        let path_nodes: Vec<u16> = with_paths.map(|(host, _)| host.number).collect();
         let asked_with = keys.clone();
         let endpoint = EndpointConfig {
             me: endpoint_of_host(number),
@@ -183,7 +184,7 @@ impl Member {
         let (server, node, switch) = match part {
             Some((path, format)) => {
                 let begin = if replaces { begin(number, &places, asked_with.as_ref())? } else { Next::default() };
-                let mut builder = ServerBuilder::open_part(&path, &format, begin, options, watcher)?;
+                let mut builder = ServerBuilder::open_part(&path, &format, begin, path_nodes, options, watcher)?;
                 let switch = add_switch(&mut builder.builder);
                 let server = builder.start()?;
                 let Superblock { secrets, dir, .. } = server.dir.superblock();

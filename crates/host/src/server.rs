@@ -59,17 +59,10 @@ pub struct ServerOptions {
     pub checkpoint_bytes: u64,
     /// Bytes of memory that names, inodes and listings may take; what is more stays on the disk. None: no limit.
     pub memory_bytes: Option<u64>,
-    /// Bytes of memory that a path node of this process may take; none: there is none.
+    /// Bytes of memory that the path node of this process may take; none: there is none.
     pub path_memory: Option<u64>,
     /// How directories are tracked.
     pub tracking: TrackingOptions,
-}
-
-impl ServerOptions {
-    /// Path nodes of this process.
-    fn path_nodes(&self) -> &'static [u16] {
-        if self.path_memory.is_some() { &[0] } else { &[] }
-    }
 }
 
 /// How directories are tracked.
@@ -144,6 +137,8 @@ pub struct ServerBuilder {
     journal: Journal,
     store: Arc<Store>,
     options: ServerOptions,
+    /// Numbers of all path nodes of the file system.
+    path_nodes: Vec<u16>,
     first_birth: Birth,
     /// It takes the place of a lost one, which must be known durably before anybody is told.
     begins_above: bool,
@@ -181,28 +176,32 @@ impl ServerBuilder {
     /// Opens DIR, formats it if it is empty, and recovers its state; the watcher is told how far that is.
     pub fn open(path: &Path, options: ServerOptions, watcher: Arc<dyn Watcher>) -> Result<ServerBuilder, ServerError> {
         let dir = Dir::open_or_format(path, options.shards, options.secrets)?;
-        ServerBuilder::of_dir(dir, Next::default(), options, watcher)
+        let path_nodes = options.path_memory.map(|_| dir.shape().data_node).into_iter().collect();
+        ServerBuilder::of_dir(dir, Next::default(), path_nodes, options, watcher)
     }
 
-    /// Opens the DIR of one host of a cluster, formats it if it is empty, and recovers its state. It gives out nothing before `begin`.
+    /// Opens the DIR of one host of a cluster, formats it if it is empty, and recovers its state. It gives out nothing before `begin`;
+    /// `path_nodes` are those of all hosts.
     pub fn open_part(
         path: &Path,
         wanted: &PartFormat,
         begin: Next,
+        path_nodes: Vec<u16>,
         options: ServerOptions,
         watcher: Arc<dyn Watcher>,
     ) -> Result<ServerBuilder, ServerError> {
-        ServerBuilder::of_dir(Dir::open_or_format_part(path, wanted, begin.term)?, begin, options, watcher)
+        ServerBuilder::of_dir(Dir::open_or_format_part(path, wanted, begin.term)?, begin, path_nodes, options, watcher)
     }
 
     fn of_dir(
         dir: Dir,
         begin: Next,
+        path_nodes: Vec<u16>,
         options: ServerOptions,
         watcher: Arc<dyn Watcher>,
     ) -> Result<ServerBuilder, ServerError> {
         let (superblock, mut shape) = (dir.superblock(), dir.shape());
-        shape.map = shape.map.with_path_nodes(options.path_nodes());
+        shape.map = shape.map.with_path_nodes(&path_nodes);
         let blocks = Arc::new(BlockFiles::open(
             &dir.place().data,
             superblock.journal_id(),
@@ -267,7 +266,8 @@ impl ServerBuilder {
         let numbered = shape.shards.iter().zip(shards);
         let shards: Vec<_> =
             numbered.map(|(&number, shard)| builder.add(NodeId::shard(number), shard, NoEffects)).collect();
-        for (node, memory) in shape.map.path_nodes().zip(options.path_memory) {
+        if let Some(memory) = options.path_memory {
+            let node = NodeId::path(shape.data_node);
             let key = sys::random_bytes().map_err(|source| ServerError::Io { what: "random bytes", source })?;
             let (map, cluster, memory_bytes) = (shape.map.clone(), superblock.fsid as u32, memory as usize);
             let config = PathConfig { node, cluster, map, term: dir.term, key, memory_bytes };
@@ -289,6 +289,7 @@ impl ServerBuilder {
             journal,
             store,
             options,
+            path_nodes,
             first_birth,
             begins_above,
         })
@@ -303,7 +304,7 @@ impl ServerBuilder {
         Ok(SessionConfig {
             session: session.ok_or(ServerError::NoSession)?,
             cluster: superblock.fsid as u32,
-            map: superblock.map().with_path_nodes(self.options.path_nodes()),
+            map: superblock.map().with_path_nodes(&self.path_nodes),
             soft,
             access_times: AccessTimes::default(),
             in_halves: self.options.commit == Commit::Sync,
@@ -344,9 +345,9 @@ impl ServerBuilder {
     }
 
     /// Begins to serve, other processes too.
-    pub fn start(self) -> Result<Server, ServerError> {
+    pub fn start(mut self) -> Result<Server, ServerError> {
         let (commit, first_birth) = (self.options.commit, self.first_birth);
-        let path_nodes = self.options.path_nodes();
+        let path_nodes = std::mem::take(&mut self.path_nodes);
         let Alone { dir, node, shards, data, blocks, checkpointer } = self.start_alone()?;
         let (shape, dir) = (dir.shape(), Arc::new(dir));
         let coordinator = shape.map.coordinator();
@@ -357,7 +358,7 @@ impl ServerBuilder {
             dir: dir.path().to_owned(),
             fsid: dir.superblock().fsid,
             shards: dir.superblock().shards(),
-            path_nodes: path_nodes.to_vec(),
+            path_nodes,
             placement: dir.superblock().secrets.placement,
             passes: dir.superblock().secrets.inner.passes(),
             sync: commit == Commit::Sync,

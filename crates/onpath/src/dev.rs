@@ -76,8 +76,10 @@ pub(crate) struct DevArgs {
 /// Least memory that may be given to names, inodes and listings, bytes.
 const META_MEMORY_MIN: u64 = 1 << 20;
 
+/// Memory of a path node unless somebody says otherwise, bytes.
+pub(crate) const PATH_MEMORY: u64 = 64 << 20;
 /// Least memory that may be given to a path node, bytes.
-const PATH_MEMORY_MIN: u64 = 1 << 20;
+pub(crate) const PATH_MEMORY_MIN: u64 = 1 << 20;
 
 pub(crate) fn parse_meta_memory(text: &str) -> Result<u64, String> {
     parse_bytes(text, META_MEMORY_MIN)

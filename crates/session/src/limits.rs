@@ -68,5 +68,5 @@ pub const TERMS_UNSYNCED_MAX: usize = 4;
 pub const ZEROS_BYTES: usize = 64 << 10;
 /// For how long a path node is waited for, microseconds: whoever walks by itself needs not much longer.
 pub const PATH_NODE_PATIENCE_US: u64 = 300_000;
-/// For how long path nodes are not asked after one was silent, microseconds.
+/// For how long a path node is not asked after it was silent, microseconds: the next one is asked meanwhile, if there is one.
 pub const PATH_NODE_SILENT_US: u64 = 2_000_000;

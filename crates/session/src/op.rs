@@ -164,16 +164,12 @@ impl Op {
         Err(Errno::EACCES)
     }
 
-    /// Asks a path node, and tells it more of the caller if that decides. Nothing if there is none that answers now: then this is asked of
-    /// nobody for a while, and shards say what it would have said.
+    /// Asks a path node, and tells it more of the caller if that decides. Nothing if it does not answer now: then it is not asked for a
+    /// while, and shards say what it would have said. Which of several that is differs from session to session.
     pub(crate) async fn ask_path_node(&mut self, request: Request) -> Result<Option<Reply>, Errno> {
         self.body.request = request;
         for _ in 0..CALLER_ROUNDS_MAX {
-            let to = self.with(|core| {
-                let silent = core.now.mono_us < core.state.paths_silent_until_us;
-                core.state.config.map.path_nodes().next().filter(|_| !silent)
-            });
-            let Some(to) = to else { return Ok(None) };
+            let Some((place, to)) = self.with(|core| core.state.path_node(core.now.mono_us)) else { return Ok(None) };
             let deadline_us = self.admit(1).await?.min(self.with(|core| core.now.mono_us) + PATH_NODE_PATIENCE_US);
             let make = |core: &mut Core<State>, _, seq| {
                 self.note_call(core, seq);
@@ -181,7 +177,9 @@ impl Op {
                 Packet::new(&header(core, MessageKind::Request, to, slot, seq), &self.body)
             };
             let Some(Answer::Packet(packet)) = self.cx.call_all(&[to], deadline_us, make).await.pop() else {
-                self.with(|core| core.state.paths_silent_until_us = core.now.mono_us + PATH_NODE_SILENT_US);
+                self.with(|core| {
+                    core.state.paths_silent_until_us[place] = core.now.mono_us + PATH_NODE_SILENT_US;
+                });
                 return Ok(None);
             };
             match packet.body::<Reply>().map_err(|_| Errno::EIO)? {

@@ -216,8 +216,8 @@ pub(crate) struct State {
     /// Questions how a caller waits, and their answers.
     pub(crate) kinds: BTreeMap<u64, Option<Option<bool>>>,
     pub(crate) last_ticket: u64,
-    /// A path node has not answered: until then, monotonic microseconds, none is asked.
-    pub(crate) paths_silent_until_us: u64,
+    /// Of every path node: until then, monotonic microseconds, it is not asked, since it has not answered.
+    pub(crate) paths_silent_until_us: Vec<u64>,
     /// Files made by the first half of an open(2).
     pub(crate) halves: Halves,
     /// Files made without a name.
@@ -277,7 +277,7 @@ impl State {
             callers: BTreeMap::new(),
             kinds: BTreeMap::new(),
             last_ticket: 0,
-            paths_silent_until_us: 0,
+            paths_silent_until_us: vec![0; config.map.path_nodes().count()],
             halves: Halves::new(),
             nameless: 0,
             releases: 0,
@@ -353,6 +353,15 @@ impl State {
     #[inline]
     pub(crate) fn shard_at(&self, slot: HashSlot) -> NodeId {
         NodeId::shard(self.config.map.shard(slot))
+    }
+
+    /// The path node to ask now, and its place among all: sessions take different ones, and while one is silent the next.
+    pub(crate) fn path_node(&self, now_us: u64) -> Option<(usize, NodeId)> {
+        let count = self.paths_silent_until_us.len();
+        let first = (self.config.session.0 % count.max(1) as u64) as usize;
+        let mut places = (first..count).chain(0..first);
+        let place = places.find(|&place| self.paths_silent_until_us[place] <= now_us)?;
+        Some((place, self.config.map.path_nodes().nth(place)?))
     }
 
     /// The receiver's term as last heard; 0 before the first answer.

@@ -1,8 +1,9 @@
-//! Who may say what to whom: a peer speaks for its own roles, and a session only asks.
+//! Who may say what to whom: a peer speaks for its own roles, and a session only asks. A host with a path node passes on what sessions
+//! have asked that (P-4).
 
 use super::peers::Other;
-use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{NodeClass, NodeId};
+use onpath_wire::header::{Header, MessageKind, Of};
+use onpath_wire::ids::{NodeClass, NodeId, SessionNumber};
 use onpath_wire::innet::{DirtySetOp, InNet};
 use onpath_wire::packet::Packet;
 
@@ -15,7 +16,9 @@ pub fn may_send(session: NodeId, to: NodeId, packet: &Packet) -> bool {
     if packet.innet.as_deref().is_some_and(|innet| !asks(innet)) {
         return false;
     }
-    header.source == session && asks_a_server(&header, to)
+    // Only path nodes pass on.
+    let forwarded = header.of_request().is_some_and(|asked| asked.forwarded);
+    header.source == session && !forwarded && asks_a_server(&header, to)
 }
 
 /// Whether this is a request, to one who answers such.
@@ -26,7 +29,24 @@ fn asks_a_server(header: &Header, to: NodeId) -> bool {
     )
 }
 
-/// A host speaks for its own roles.
-pub(super) fn may_come_from(other: &Other, packet: &Packet) -> bool {
-    packet.header().is_ok_and(|header| other.has(header.source))
+/// In whose name a host says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Speaker {
+    /// In that of a role of its own.
+    Itself,
+    /// In that of a session, which has asked its path node: as whom that may ask is looked at once more where this arrives.
+    Session(SessionNumber),
+}
+
+/// In whose name a host may say this to a role: in that of its own roles, and a path node in that of sessions, to shards, if it says that
+/// it passes a request on. Of what it passes on shards execute only what reads.
+pub(super) fn speaker(host: &Other, to: NodeId, packet: &Packet) -> Option<Speaker> {
+    let header = packet.header().ok()?;
+    if host.has(header.source) {
+        return Some(Speaker::Itself);
+    }
+    let session = header.source.as_session()?;
+    let passed_on = matches!(&header.of, Of::Request(asked) if asked.forwarded);
+    let may = host.has_path_node() && passed_on && to.as_shard().is_some() && packet.innet.is_none();
+    may.then(|| Speaker::Session(SessionNumber::of(session, header.seq)))
 }

@@ -35,7 +35,7 @@ use onpath_wire::secrets::{Pass, Placement};
 use onpath_wire::{wire_enum, wire_struct};
 
 /// Version of these messages and of those of the roles.
-pub(super) const VERSION: u32 = 15;
+pub(super) const VERSION: u32 = 16;
 
 wire_enum! {
     /// A message between processes.
@@ -181,7 +181,7 @@ wire_struct! {
     /// A host.
     #[derive(Clone, Debug, PartialEq, Eq, Default)]
     pub struct HostIs {
-        /// Its number, also that of its data node.
+        /// Its number, also that of its data node and its path node.
         pub number: u16,
         /// What people call it.
         pub name: Blob,
@@ -193,6 +193,8 @@ wire_struct! {
         pub data: bool,
         /// UDP port of its switch; 0 if it has none.
         pub switch_port: u16,
+        /// Whether it has a path node.
+        pub path: bool,
     }
 }
 
@@ -234,6 +236,13 @@ impl ClusterIs {
     }
 }
 
+impl HostIs {
+    /// Whether it has a directory: it has shards, data or a path node.
+    pub(crate) fn has_directory(&self) -> bool {
+        self.data || self.path || !self.shards.is_empty()
+    }
+}
+
 /// Bytes of hosts in one answer: with all else it fits every path.
 const PAGE_BYTES: usize = 900;
 
@@ -252,6 +261,7 @@ mod tests {
             shards: vec![0, 1, number],
             data: true,
             switch_port: 4_797,
+            path: true,
         };
         let name = Blob(b"fs".to_vec());
         let cluster = ClusterIs { fsid: 7, name, shards: 4, sync: false, all: 3, hosts: (1..4).map(host).collect() };

@@ -125,6 +125,7 @@ impl Shared {
                 "shards": host.shards,
                 "data": host.data,
                 "switch": host.switch_port != 0,
+                "path": host.path,
                 "this": me,
                 "heard_ms": heard_ms,
             })
@@ -216,7 +217,7 @@ pub(super) fn hear(shared: &Shared, head: &Head, question: u64, host: &HostIs) {
     // What else it may have it has since before this process started, or it is nothing to this one.
     let host = match known {
         Some((known, _)) => HostIs { switch_port: host.switch_port, ..known },
-        None => HostIs { shards: vec![], data: false, ..host.clone() },
+        None => HostIs { shards: vec![], data: false, path: false, ..host.clone() },
     };
     shared.know(&host, place);
     tracing::info!(number = host.number, %place, "a host has a switch");

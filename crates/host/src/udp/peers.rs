@@ -8,7 +8,7 @@ use crate::sys;
 use hashbrown::HashMap;
 use onpath_transport::{Agreed, Config, Counters, EndpointId, Peer};
 use onpath_wire::identity::{Bound, Holder};
-use onpath_wire::ids::{NodeId, SessionNumber, ShardId};
+use onpath_wire::ids::{NodeClass, NodeId, SessionNumber, ShardId};
 use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
@@ -134,6 +134,11 @@ impl Other {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, OtherState> {
         self.state.lock().expect("a peer does not panic")
+    }
+
+    /// Whether it is a host with a path node.
+    pub(super) fn has_path_node(&self) -> bool {
+        self.fixed && self.roles.iter().any(|role| role.class() == Some(NodeClass::Path))
     }
 
     /// Whether a message may come from it under this address.
@@ -285,7 +290,8 @@ impl Peers {
 /// The roles of a host; a switch it may get.
 fn roles(host: &HostIs) -> Vec<NodeId> {
     let shards = host.shards.iter().map(|&shard| NodeId::shard(ShardId(shard)));
-    shards.chain([NodeId::data(host.number), NodeId::switch(host.number)]).collect()
+    let path = host.path.then(|| NodeId::path(host.number));
+    shards.chain([NodeId::data(host.number), NodeId::switch(host.number)]).chain(path).collect()
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! The receiving side: one thread, which runs what the messages make runnable.
 
-use super::admit::{may_come_from, may_send};
+use super::admit::{Speaker, may_send, speaker};
 use super::endpoint::Shared;
 use super::hosts::source;
 use super::peers::{Other, OtherState};
 use super::socket::{Inbox, Socket};
-use super::{THIS_PROCESS, greet, session_of};
+use super::{THIS_PROCESS, endpoint_of_session, greet, session_of};
 use crate::bound;
 use crate::clock::CLOCK;
 use crate::sys;
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use onpath_transport::{Delivered, Head, MAGIC as TRANSPORT_MAGIC, first_of, peek};
 use onpath_wire::codec::Wire;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{NodeId, RequestSeq, ShardId};
+use onpath_wire::ids::{NodeId, RequestSeq, SessionNumber, ShardId};
 use onpath_wire::innet::{DirtySetOp, InNet, Structure};
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
@@ -182,13 +182,21 @@ impl Shared {
                 if let Some(innet) = innet {
                     packet = packet.through_switch(innet);
                 }
-                if innet.is_some_and(|innet| innet.common().destination != to.0) || !self.admits(other, to, &packet) {
-                    self.counts.foreign.fetch_add(1, Ordering::Relaxed);
-                } else if let Some(refusal) = bound.as_ref().and_then(|bound| bound::refusal(bound, to, &packet)) {
-                    refusals.push(refusal);
-                } else {
-                    packet.bound = bound.is_some();
-                    batch.messages.push((to, packet));
+                let astray = innet.is_some_and(|innet| innet.common().destination != to.0);
+                match self.admits(other, to, &packet).filter(|_| !astray) {
+                    Some(Speaker::Itself) => {
+                        if let Some(refusal) = bound.as_ref().and_then(|bound| bound::refusal(bound, to, &packet)) {
+                            refusals.push(refusal);
+                            continue;
+                        }
+                        packet.bound = bound.is_some();
+                        batch.messages.push((to, packet));
+                    }
+                    Some(Speaker::Session(session)) => {
+                        let taken = self.passed_on(session, to, packet).map(|packet| (to, packet));
+                        batch.messages.extend(taken);
+                    }
+                    None => _ = self.counts.foreign.fetch_add(1, Ordering::Relaxed),
                 }
             }
             let due = due || !refusals.is_empty();
@@ -199,6 +207,26 @@ impl Shared {
             true
         };
         head.to_boot == self.config.boot && self.peers.with(head.endpoint, take).unwrap_or(false)
+    }
+
+    /// What a path node passes on in the name of a session (P-4), as this host takes it: if it knows that session by its own greeting,
+    /// and may take this from it. Who was not greeted is not answered either, so nothing is lost by what is dropped.
+    fn passed_on(&self, session: SessionNumber, to: NodeId, packet: Packet) -> Option<Packet> {
+        let client = self.peers.get(endpoint_of_session(session.id()));
+        let bound = client.and_then(|client| {
+            let mut state = client.lock();
+            if state.session == session { self.bound(&mut state) } else { None }
+        });
+        let Some(bound) = bound else {
+            self.counts.foreign.fetch_add(1, Ordering::Relaxed);
+            return None;
+        };
+        if bound.as_ref().is_some_and(|bound| bound::refusal(bound, to, &packet).is_some()) {
+            // Its key has another owner since it was asked; the session hears that when it asks this host itself.
+            self.counts.disallowed.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(Packet { bound: bound.is_some(), ..packet })
     }
 
     /// Answers what a peer may not ask.
@@ -226,19 +254,19 @@ impl Shared {
         }
     }
 
-    /// Whether a message is for a role here and may come from there.
-    fn admits(&self, other: &Other, to: NodeId, packet: &Packet) -> bool {
-        let may = match session_of(other.endpoint) {
-            Some(session) => may_send(NodeId::session(session), to, packet),
-            None => may_come_from(other, packet),
+    /// In whose name a message is said that is for a role here; nothing if it may not come from there.
+    fn admits(&self, other: &Other, to: NodeId, packet: &Packet) -> Option<Speaker> {
+        let speaker = match session_of(other.endpoint) {
+            Some(session) => may_send(NodeId::session(session), to, packet).then_some(Speaker::Itself),
+            None => speaker(other, to, packet),
         };
-        if may
+        if speaker == Some(Speaker::Itself)
             && CLOCK.in_doubt()
             && let Ok(header) = packet.header()
         {
             CLOCK.heard(header.stamp, sys::reading);
         }
-        may && self.node().has(to)
+        speaker.filter(|_| self.node().has(to))
     }
 
     fn finish(&self, batch: &mut Batch) {

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+mod forwarded;
 mod owned;
 
 const CLUSTER: u32 = 7;
@@ -75,8 +76,16 @@ fn victim(key: Option<Key>) -> Victim {
 }
 
 fn victim_with(keys: Option<Keys>) -> Victim {
+    victim_of(keys, false, |builder| _ = builder.add(NodeId::shard(ShardId(0)), owned::Deaf, NoEffects))
+}
+
+/// One with these roles; the other host has a path node, or none.
+fn victim_of(keys: Option<Keys>, path: bool, roles: impl FnOnce(&mut NodeBuilder)) -> Victim {
     let other = socket("127.0.0.1");
-    let place = |number, at: SocketAddr| (HostIs { number, shards: vec![number - 1], ..HostIs::default() }, at);
+    let place = |number, at: SocketAddr| {
+        let path = path && number == OTHER;
+        (HostIs { number, shards: vec![number - 1], path, ..HostIs::default() }, at)
+    };
     let at = socket("127.0.0.1").local_addr().unwrap(); // free again
     let config = EndpointConfig {
         me: endpoint_of_host(THIS),
@@ -91,7 +100,7 @@ fn victim_with(keys: Option<Keys>) -> Victim {
     let told = Arc::new(Told::default());
     let endpoint = Endpoint::bind(config, Hooks(told.clone())).unwrap();
     let mut builder = NodeBuilder::new();
-    builder.add(NodeId::shard(ShardId(0)), owned::Deaf, NoEffects);
+    roles(&mut builder);
     let node = builder.start(Commit::Interval(1), None, Arc::new(NoJournal));
     endpoint.receive_for(&node).unwrap();
     Victim { endpoint, at, told, other }

@@ -2,6 +2,7 @@
 //!
 //! Whatever is wrong with it is told with file, line and key. The keys are described in docs/cluster.md.
 
+use crate::dev::{PATH_MEMORY, PATH_MEMORY_MIN, parse_bytes};
 use onpath_client::url::{PORT, resolve};
 use onpath_host::dir::PartFormat;
 use onpath_host::journal::Commit;
@@ -108,6 +109,9 @@ struct WrittenHost {
     #[serde(default)]
     xdp: Vec<Spanned<String>>,
     meta_memory: Option<Spanned<String>>,
+    #[serde(default)]
+    path: bool,
+    path_memory: Option<Spanned<String>>,
     wait: Option<Spanned<String>>,
 }
 
@@ -139,7 +143,7 @@ pub(crate) struct Cluster {
 pub(crate) struct Host {
     /// What people call it.
     pub(crate) name: String,
-    /// Its number, which stays: also that of its data node.
+    /// Its number, which stays: also that of its data node and its path node.
     pub(crate) number: u16,
     /// Where it is reached: an address or a name.
     pub(crate) address: String,
@@ -157,6 +161,8 @@ pub(crate) struct Host {
     pub(crate) xdp: Vec<String>,
     /// Memory that names, inodes and listings may take, bytes.
     pub(crate) meta_memory: Option<u64>,
+    /// Memory that its path node may take, bytes, if it has one.
+    pub(crate) path_memory: Option<u64>,
     /// How it waits for messages.
     pub(crate) wait: Wait,
 }
@@ -170,9 +176,9 @@ impl Host {
         format!("{}:{}", self.address, self.port)
     }
 
-    /// Whether it has shards or data.
+    /// Whether it has shards, data or a path node.
     pub(crate) fn has_state(&self) -> bool {
-        !self.shards.is_empty() || self.data
+        !self.shards.is_empty() || self.data || self.path_memory.is_some()
     }
 
     /// Where it is reached.
@@ -353,8 +359,8 @@ impl Check<'_> {
             }
         });
         let directory = directory.transpose()?;
-        if directory.is_none() && (of.data || !shards.is_empty()) {
-            let why = "a host with shards or data needs a directory: add `directory = \"/…\"`";
+        if directory.is_none() && (of.data || of.path || !shards.is_empty()) {
+            let why = "a host with shards, data or a path node needs a directory: add `directory = \"/…\"`";
             return Err(self.wrong(of.name.span(), "host.directory", why));
         }
         if let (Some(device), None) = (of.xdp.first(), &of.switch_port) {
@@ -371,8 +377,22 @@ impl Check<'_> {
             switch_port: port(&of.switch_port, "host.switch_port")?,
             xdp: of.xdp.iter().map(|device| device.as_ref().clone()).collect(),
             meta_memory: of.meta_memory.as_ref().map(memory).transpose()?,
+            path_memory: self.path_memory(of)?,
             wait: self.one_of(of.wait.as_ref(), "host.wait", WAIT)?,
         })
+    }
+
+    /// Memory of the path node of a host, if it has one.
+    fn path_memory(&self, of: &WrittenHost) -> Result<Option<u64>, ConfigError> {
+        let wrong = |text: &Spanned<String>, why: String| self.wrong(text.span(), "host.path_memory", why);
+        match &of.path_memory {
+            None => Ok(of.path.then_some(PATH_MEMORY)),
+            Some(text) if !of.path => Err(wrong(text, "only a path node takes it: add `path = true`".to_owned())),
+            Some(text) => {
+                let bytes = parse_bytes(text.as_ref(), PATH_MEMORY_MIN);
+                bytes.map(Some).map_err(|why| wrong(text, why))
+            }
+        }
     }
 
     /// What one of two words stands for, by default the first.
@@ -473,119 +493,4 @@ impl Check<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const GOOD: &str = r#"[cluster]
-name = "c"
-id = "0123456789abcdef0123456789abcdef"
-shards = 2
-commit = "sync"
-tracking = "network"
-
-[[host]]
-name = "a"
-number = 1
-address = "10.0.0.1"
-directory = "/a"
-shards = [1]
-data = true
-meta_memory = "64M"
-
-[[host]]
-name = "b"
-number = 3
-address = "::1"
-port = 99
-directory = "/b"
-shards = [0]
-switch_port = 4797
-"#;
-
-    /// Hosts before the switch of the last one.
-    const NINE: &str = "NINE";
-
-    fn nine() -> String {
-        let switch = |n: u16| {
-            format!(
-                "\n[[host]]\nname = \"s{n}\"\nnumber = {}\naddress = \"10.1.0.{n}\"\nport = 1\nswitch_port = 2\n",
-                10 + n
-            )
-        };
-        format!(
-            "shards = [0]\n{}\n[[host]]\nname = \"t\"\nnumber = 50\naddress = \"10.1.1.1\"",
-            (0..9).map(switch).collect::<String>()
-        )
-    }
-
-    fn parse(text: &str) -> Result<Cluster, ConfigError> {
-        Cluster::parse(Path::new("/c.toml"), text)
-    }
-
-    #[test]
-    fn a_configuration_is_read() {
-        let cluster = parse(GOOD).unwrap();
-        assert_eq!((cluster.name.as_str(), cluster.shards, cluster.fsid()), ("c", 2, 0x0123_4567_89ab_cdef));
-        assert_eq!((cluster.commit, cluster.tracking), (Commit::Sync, Form::Network));
-        assert_eq!((cluster.sticky_marks, cluster.sync_directories), (true, SyncPolicy::Auto));
-        let other =
-            parse(&GOOD.replace("commit", "marks = \"every-update\"\nsync_directories = \"never\"\ncommit")).unwrap();
-        assert_eq!((other.sticky_marks, other.sync_directories), (false, SyncPolicy::Never));
-        let [a, b] = &cluster.hosts[..] else { panic!("{cluster:?}") };
-        assert_eq!((a.place().as_str(), a.meta_memory, a.switch_port), ("10.0.0.1:4796", Some(64 << 20), None));
-        assert_eq!((b.place().as_str(), b.number, b.switch_port), ("[::1]:99", 3, Some(4797)));
-        let part = cluster.part(a, None);
-        assert_eq!((part.host, part.shard_hosts, part.data_nodes), (1, vec![3, 1], vec![1]));
-        assert!(cluster.host(Path::new("/c"), Some("b")).is_ok());
-        let error = cluster.host(Path::new("/c"), None).unwrap_err().to_string();
-        assert!(error.contains("--host NAME") && error.contains("a, b"), "{error}");
-    }
-
-    #[test]
-    fn what_is_wrong_is_told_with_line_and_key() {
-        for (from, to, line, key, why) in [
-            ("shards = 2", "shards = 0", 4, "cluster.shards", "1 to 256"),
-            ("shards = 2", "shards = 3", 4, "cluster.shards", "no host has shard 2"),
-            ("shards = 2", "shards = \"2\"", 4, "shards", "invalid type"),
-            ("shards = 2", "shards =", 4, "shards", ""),
-            ("name = \"c\"", "name = \"\"", 2, "cluster.name", "1 to 64"),
-            ("\"10.0.0.1\"", "\"\"", 11, "host.address", "empty"),
-            ("id = \"0", "id = \"", 3, "cluster.id", "32 hexadecimal digits"),
-            ("\"sync\"", "\"now\"", 5, "cluster.commit", "\"interval\" or \"sync\""),
-            ("\"network\"", "\"x\"", 6, "cluster.tracking", "\"owner\" or \"network\""),
-            ("tracking", "marks = \"x\"\ntracking", 6, "cluster.marks", "\"sticky\" or \"every-update\""),
-            ("tracking", "sync_directories = \"\"\ntracking", 6, "cluster.sync_directories", "\"auto\" or \"never\""),
-            ("switch_port = 4797", "", 6, "cluster.tracking", "needs a switch"),
-            ("name = \"c\"\n", "name = \"c\"\ncommit_interval_ms = 0\n", 3, "cluster.commit_interval_ms", "1 to 60000"),
-            ("number = 3", "number = 1", 19, "host.number", "another host's"),
-            ("number = 3", "number = 0", 19, "host.number", "1 to 250"),
-            ("name = \"b\"", "name = \"a\"", 18, "host.name", "twice"),
-            ("name = \"b\"", "name = \"b c\"", 18, "host.name", "blanks"),
-            ("shards = [0]", "shards = [1]", 23, "host.shards", "at host \"a\" already"),
-            ("shards = [0]", "shards = [0, 7]", 23, "host.shards", "shard 7 of 2"),
-            ("directory = \"/b\"\n", "", 18, "host.directory", "needs a directory"),
-            ("directory = \"/b\"", "directory = \"b\"", 22, "host.directory", "does not begin with /"),
-            ("data = true\n", "", 4, "host.data", "somebody has to keep"),
-            ("meta_memory = \"64M\"", "meta_memory = \"64X\"", 15, "host.meta_memory", "unknown unit"),
-            ("port = 99", "wait = \"x\"", 21, "host.wait", "\"block\" or \"spin\""),
-            ("port = 99", "port = 0", 21, "host.port", "1 to 65535"),
-            ("shards = [1]", "shards = [1]\nxdp = [\"eth0\"]", 14, "host.xdp", "only a switch"),
-            ("port = 99", "prot = 99", 21, "prot", "unknown field"),
-            ("\"::1\"\nport = 99", "\"10.0.0.1\"", 20, "host.address", "another host's"),
-            ("4797", "99", 24, "host.switch_port", "port 99 there is taken"),
-            ("4797", "4797\nxdp = [\"e\", \"e\"]", 25, "host.xdp", "\"e\" is there twice"),
-            ("shards = [0]", NINE, 86, "host.switch_port", "10 hosts have switches: at most 8"),
-        ] {
-            let text = GOOD.replace(from, &to.replace(NINE, &nine()));
-            assert_ne!(text, GOOD, "{from}");
-            let error = parse(&text).map(|_| to).unwrap_err();
-            let ConfigError::Value { line: found_line, key: found_key, why: found_why, .. } = &error else {
-                panic!("{error}")
-            };
-            assert_eq!((*found_line, found_key.as_str()), (line, key), "{error}");
-            assert!(found_why.contains(why), "{error}");
-        }
-        let error = Cluster::read(Path::new("/nowhere/c.toml")).unwrap_err().to_string();
-        assert!(error.contains("/nowhere/c.toml") && error.contains("onpath cluster init"), "{error}");
-    }
-}
+mod tests;

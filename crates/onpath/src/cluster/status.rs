@@ -69,7 +69,7 @@ fn told_by_shards<'a>(all: &'a [Asked<'a>]) -> impl Iterator<Item = &'a [u16]> {
 fn table(all: &[Asked<'_>]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(["host", "address", "shards", "data", "switch", "up", "reaches", "clients", "keys"]);
+    table.set_header(["host", "address", "shards", "data", "switch", "path", "up", "reaches", "clients", "keys"]);
     for (host, status) in all {
         let shards: Vec<String> = host.shards.iter().map(u16::to_string).collect();
         let yes = |there: bool| if there { "yes" } else { "" }.to_owned();
@@ -86,13 +86,14 @@ fn table(all: &[Asked<'_>]) -> String {
             Ok(None) => ("silent".to_owned(), String::new(), String::new(), String::new()),
             Err(error) => (error.to_string(), String::new(), String::new(), String::new()),
         };
-        let switch = yes(host.switch_port.is_some());
+        let (switch, path) = (yes(host.switch_port.is_some()), yes(host.path_memory.is_some()));
         table.add_row([
             host.name.shown().to_string(),
             host.place(),
             shards.join(" "),
             yes(host.data),
             switch,
+            path,
             up,
             reaches,
             clients,
@@ -115,6 +116,7 @@ fn as_json(host: &Host, status: &anyhow::Result<Option<HostStatus>>) -> Value {
         "shards": host.shards,
         "data": host.data,
         "switch": host.switch_port.is_some(),
+        "path": host.path_memory.is_some(),
         "up": matches!(status, Ok(Some(_))),
     });
     let told = match status {

@@ -156,6 +156,9 @@ fn what_is_lost(host: &Host) -> &'static str {
         (false, true) => ": its names and bytes cannot be reached until it is back",
         (false, false) => ": its names cannot be reached until it is back",
         (true, true) => ": its bytes cannot be reached until it is back",
+        (true, false) if host.path => {
+            ": clients without a mount look names up without its path node, and changes of directories wait for it for some seconds at most"
+        }
         (true, false) => "",
     }
 }

@@ -29,6 +29,7 @@ pub(super) struct Host {
     pub(super) shards: Vec<u16>,
     pub(super) data: bool,
     pub(super) switch: bool,
+    pub(super) path: bool,
     /// It answers, whether it has told its report or not.
     pub(super) answers: bool,
     /// What it has told.
@@ -203,6 +204,7 @@ fn of_cluster(cluster: &Cluster, how: Look) -> anyhow::Result<Reading> {
         shards: host.shards.clone(),
         data: host.data,
         switch: host.switch_port.is_some(),
+        path: host.path_memory.is_some(),
         ..Host::default()
     };
     let hosts = ask_all(cluster.hosts.iter().map(host).collect(), keys.as_ref(), how);
@@ -262,6 +264,7 @@ fn host_of(told: &Value) -> Host {
         shards: shards.collect(),
         data: told["data"] == true,
         switch: told["switch"] == true,
+        path: told["path"] == true,
         ..Host::default()
     }
 }

@@ -206,6 +206,7 @@ fn roles(host: &Host) -> String {
     }
     all.extend(host.data.then(|| "data".to_owned()));
     all.extend(host.switch.then(|| "switch".to_owned()));
+    all.extend(host.path.then(|| "path node".to_owned()));
     all.join(", ")
 }
 

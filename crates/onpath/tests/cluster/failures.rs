@@ -229,6 +229,8 @@ fn hosts_under_load() {
 }
 
 const NETWORK: Shape = Shape {
+    paths: &[],
+    path_hosts: 0,
     servers: 3,
     switches: 1,
     xdp: false,

@@ -12,6 +12,7 @@ mod names;
 mod narrow;
 mod owned;
 mod past;
+mod paths;
 mod powers;
 mod readme;
 mod registers;

@@ -17,6 +17,10 @@ pub struct Shape<'a> {
     pub switches: usize,
     /// Whether these are XDP programs on their network devices.
     pub xdp: bool,
+    /// Which of the servers, by their places in order, have path nodes too.
+    pub paths: &'a [usize],
+    /// So many hosts more have path nodes and nothing else.
+    pub path_hosts: usize,
     /// Hosts for clients.
     pub clients: usize,
     /// Further arguments of `onpath cluster init`.
@@ -31,7 +35,18 @@ pub struct Shape<'a> {
 
 impl Default for Shape<'_> {
     fn default() -> Self {
-        Shape { servers: 3, switches: 0, xdp: false, clients: 2, init: &[], meta_memory: None, disks: 0, clocks: false }
+        Shape {
+            servers: 3,
+            switches: 0,
+            xdp: false,
+            paths: &[],
+            path_hosts: 0,
+            clients: 2,
+            init: &[],
+            meta_memory: None,
+            disks: 0,
+            clocks: false,
+        }
     }
 }
 
@@ -64,6 +79,7 @@ pub struct Cluster {
     key: Option<PathBuf>,
     hosts: usize,
     servers: usize,
+    path_hosts: usize,
     clients: usize,
     running: Vec<Option<Process>>,
     /// After the processes that use them.
@@ -75,7 +91,8 @@ pub struct Cluster {
 impl Cluster {
     /// Starts all hosts; none where namespaces or disks cannot be made.
     pub fn start(test: &str, site: &Site, shape: Shape) -> Option<Cluster> {
-        let hosts = shape.servers + shape.switches;
+        let switched = shape.servers + shape.switches;
+        let hosts = switched + shape.path_hosts;
         if let Some(why) = cannot_redirect().filter(|_| shape.xdp) {
             skipped(test, why);
             return None;
@@ -101,7 +118,7 @@ impl Cluster {
         words.push(config.display().to_string());
         words.extend((0..shape.servers).map(place));
         words.extend(["--directory".to_owned(), root.join("DIR").display().to_string()]);
-        words.extend((shape.servers..hosts).flat_map(|host| ["--switch".to_owned(), place(host)]));
+        words.extend((shape.servers..switched).flat_map(|host| ["--switch".to_owned(), place(host)]));
         words.extend(shape.init.iter().map(|&word| word.to_owned()));
         words.extend((!shape.init.contains(&"--key-file")).then(|| "--no-key".to_owned()));
         let output = super::server::run(words.iter().map(AsRef::as_ref));
@@ -112,19 +129,30 @@ impl Cluster {
             let own = format!("\"{}\"", state(&root, &disks, host).display());
             text = text.replacen(&format!("\"{}\"", root.join("DIR").display()), &own, 1);
         }
+        for &host in shape.paths {
+            let has_data = "data = true\n";
+            let (at, _) = text.match_indices(has_data).nth(host).expect("a server");
+            text.insert_str(at + has_data.len(), "path = true\n");
+        }
+        for host in switched..hosts {
+            let (name, number, address) = (name(host), host + 1, net.address(host));
+            let directory = state(&root, &disks, host);
+            text.push_str(&format!("\n[[host]]\nname = {name:?}\nnumber = {number}\naddress = {address:?}\n"));
+            text.push_str(&format!("directory = {directory:?}\npath = true\n"));
+        }
         if let Some(memory) = shape.meta_memory {
             text = text.replace("data = true\n", &format!("data = true\nmeta_memory = \"{memory}\"\n"));
         }
         if shape.xdp {
             text = text.replace("switch_port = 4797\n", "switch_port = 4797\nxdp = [\"eth0\"]\n");
-            (shape.servers..hosts).for_each(|host| net.take_redirected(host));
+            (shape.servers..switched).for_each(|host| net.take_redirected(host));
         }
         std::fs::write(&config, text).expect("the configuration is written");
         let key = shape.init.iter().position(|&word| word == "--key-file").map(|at| shape.init[at + 1].into());
-        let (servers, clients) = (shape.servers, shape.clients);
+        let (servers, path_hosts, clients) = (shape.servers, shape.path_hosts, shape.clients);
         let running = (0..hosts).map(|_| None).collect();
         let mut cluster =
-            Cluster { net, root, config, key, hosts, servers, clients, running, disks, clocks, starts: 0 };
+            Cluster { net, root, config, key, hosts, servers, path_hosts, clients, running, disks, clocks, starts: 0 };
         cluster.serve_all();
         Some(cluster)
     }
@@ -254,7 +282,8 @@ impl Cluster {
 
     /// What `onpath status` tells on all hosts that run.
     pub fn status(&self) -> Status {
-        let running = (0..self.servers).filter(|&host| self.running[host].is_some());
+        let with_directories = (0..self.servers).chain(self.hosts - self.path_hosts..self.hosts);
+        let running = with_directories.filter(|&host| self.running[host].is_some());
         let of = |host| (name(host), status_of(&self.state(host)).expect("onpath status"));
         Status::together(running.map(of))
     }

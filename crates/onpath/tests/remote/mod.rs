@@ -6,7 +6,7 @@ mod globs;
 mod library;
 mod making;
 mod moving;
-mod paths;
+pub(crate) mod paths;
 mod reading;
 mod same;
 mod shell;

@@ -60,18 +60,27 @@ struct Place {
 }
 
 /// The mount renames, exchanges, closes and removes directories on the way, and the client looks when that has returned; then the client changes and the mount
-/// looks: both see the same, each time. `ONPATH_PAIRS` says how often.
+/// looks: both see the same, each time.
 #[test]
 fn changes_on_the_way_are_seen_at_once() {
     let Some(site) = Site::new("remote::changes_on_the_way_are_seen_at_once") else { return };
     let mount = site.dev(&["--shards", "3"]);
-    let (client, me, root) = (client_of(&site), alice(), Caller::root());
+    let client = client_of(&site);
+    assert_changes_are_seen(&mount, &client, 20_000);
+    client.close();
+    mount.stop();
+    site.assert_clean("after changes on the way");
+}
+
+/// So many changes, or as many as `ONPATH_PAIRS` says, one after the other: the mount and the client agree after each.
+pub(crate) fn assert_changes_are_seen(mount: &Mount, client: &Client, steps: usize) {
+    let (me, root) = (alice(), Caller::root());
     let mut random = Random::new(11);
     let mut places: Vec<Place> = vec![];
     let (mut gone, mut denied) = (0, 0);
-    let steps = number_from_env("ONPATH_PAIRS", 20_000) as u32;
+    let steps = number_from_env("ONPATH_PAIRS", steps) as u32;
     for step in 0..steps {
-        let former: Option<PathBuf> = change(&mount, &client, &root, &mut random, &mut places);
+        let former: Option<PathBuf> = change(mount, client, &root, &mut random, &mut places);
         let looked = former.into_iter().chain(places.get(random.below(places.len().max(1))).map(|p| p.path.clone()));
         for path in looked.collect::<Vec<_>>() {
             let on_mount = mount.path().join(&path);
@@ -83,14 +92,12 @@ fn changes_on_the_way_are_seen_at_once() {
             denied += u32::from(kernel == Err(Some(libc::EACCES)));
         }
     }
-    assert!(gone > steps / 20 && denied > steps / 20, "{gone} were gone, {denied} were closed");
+    let least = steps / 20;
+    assert!(gone > least && denied > least, "{gone} were gone, {denied} were closed");
     assert!(client.counters().names_followed > u64::from(steps / 2), "{:?}", client.counters());
     report(&format!(
         "paths beside a mount: {steps} changes, {gone} looks at what was gone, {denied} at what was closed"
     ));
-    client.close();
-    mount.stop();
-    site.assert_clean("after changes on the way");
 }
 
 /// One change, by the mount or by the client. The path that does not lead there any more, or leads elsewhere.

@@ -8,6 +8,7 @@ mod leases;
 mod locks;
 mod loss;
 mod pages;
+mod paths;
 mod ranges;
 mod rig;
 mod routing;

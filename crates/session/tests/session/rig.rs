@@ -146,6 +146,12 @@ impl Rig {
         Rig::of(SessionConfig { map: config.map.with_data_nodes(data), ..config }).join()
     }
 
+    /// One in a cluster with these path nodes.
+    pub(crate) fn with_path_nodes(paths: &[u16]) -> Rig {
+        let config = Rig::config();
+        Rig::of(SessionConfig { map: config.map.with_path_nodes(paths), ..config }).join()
+    }
+
     /// One whose mount makes files in two halves.
     pub(crate) fn in_halves() -> Rig {
         Rig::of(SessionConfig { in_halves: true, ..Rig::config() }).join()

@@ -31,24 +31,24 @@ impl Role for Deaf {
 
 impl HostedRole for Deaf {}
 
-fn alice() -> Identity {
+pub(super) fn alice() -> Identity {
     Identity { uid: 7, gids: [8, 9].into_iter().collect(), caps: 0 }
 }
 
-fn alices() -> Key {
+pub(super) fn alices() -> Key {
     Key::new([10; 32])
 }
 
-fn bobs() -> Key {
+pub(super) fn bobs() -> Key {
     Key::new([11; 32])
 }
 
 /// Who may be anybody, and still is no host.
-fn anybodys() -> Key {
+pub(super) fn anybodys() -> Key {
     Key::new([12; 32])
 }
 
-fn keys(all: &[(Key, Option<Identity>)]) -> Keys {
+pub(super) fn keys(all: &[(Key, Option<Identity>)]) -> Keys {
     let owned = all.iter().map(|(key, identity)| {
         let (key, identity) = (key.clone(), identity.clone());
         (key.id(), OwnedKey { key, identity })
@@ -56,7 +56,7 @@ fn keys(all: &[(Key, Option<Identity>)]) -> Keys {
     Keys { owned: Arc::new(owned.collect()), ..Keys::one(key().unwrap()) }
 }
 
-fn all() -> Keys {
+pub(super) fn all() -> Keys {
     let bob = Identity { uid: 17, gids: [18].into_iter().collect(), caps: 0 };
     keys(&[(alices(), Some(alice())), (bobs(), Some(bob)), (anybodys(), None)])
 }
@@ -165,16 +165,15 @@ fn a_client_is_no_host() {
 }
 
 /// A session that has been let in.
-struct Session {
-    socket: UdpSocket,
-    peer: Peer,
-    number: SessionNumber,
+pub(super) struct Session {
+    pub(super) socket: UdpSocket,
+    pub(super) peer: Peer,
+    pub(super) number: SessionNumber,
 }
 
 impl Session {
-    fn begin(victim: &Victim, key: &Key) -> Session {
+    pub(super) fn begin(victim: &Victim, key: &Key, number: SessionNumber) -> Session {
         let socket = socket("127.0.0.1");
-        let number = SessionNumber(5);
         let pass = passes().pass(number, holder(key));
         let mut client = Sender::new(endpoint_of_session(number.id()), 12, Some(key.clone()));
         let exchange = Exchange::new([4; 32]);
@@ -212,7 +211,7 @@ impl Session {
 #[test]
 fn whose_key_is_taken_away_says_nothing_more() {
     let victim = victim_with(Some(all()));
-    let mut session = Session::begin(&victim, &alices());
+    let mut session = Session::begin(&victim, &alices(), SessionNumber(5));
     let count = || victim.endpoint.shared.counts.disallowed.load(Ordering::Relaxed);
     let refused = session.asks(&victim, Caller::default());
     assert_eq!(refused, Some(Reply::Refused { why: Refusal::Uid }));
