@@ -11,6 +11,7 @@ use onpath_wire::reply::Reply;
 
 /// Asks for a way; which path node hears of it, if any does.
 fn ask(rig: &mut Rig) -> (u64, Option<Sent>) {
+    rig.lose_sent(); // what was asked before is repeated
     let unique = rig.fs(FsOp::Resolve { from: InodeId::ROOT, names: vec![name("a"), name("b")], look: false });
     let asked = std::iter::from_fn(|| rig.try_sent()).find(|sent| sent.to.class() == Some(NodeClass::Path));
     (unique, asked)
