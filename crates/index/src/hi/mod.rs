@@ -151,10 +151,10 @@ impl<S: Slabs> Hi<S> {
         count.filter(|&count| count < CROWD).unwrap_or_else(|| self.beside.get(&self.pages, &self.secret, id))
     }
 
-    /// Whether `id` is `parent` or above it.
+    /// Whether `id` is `parent` or above it. No way up has more directories than there are.
     fn is_above(&self, id: DirId, parent: DirId) -> bool {
         let parents = |&at: &DirId| self.get(at).map(|part| part.parent);
-        core::iter::successors(Some(parent), parents).any(|at| at == id)
+        core::iter::successors(Some(parent), parents).take(self.len + 1).any(|at| at == id)
     }
 
     /// Sets a count beside that is there, or for which [room](Hi::make_room) was made.

@@ -1,17 +1,19 @@
 //! `onpath bench paths`: what it takes to look at a path without a mount, by its depth.
 //!
-//! A round starts a server anew, on a directory that is empty, and looks at the same files in each way: name by name; by a path node that knows nothing of
+//! A round starts the servers anew, on directories that are empty, and looks at the same files in each way: name by name; by a path node that knows nothing of
 //! the way; by the same once more, when it knows it; and by a file that is open, for its exact attributes alone, which all of them ask for at the end.
 
-use super::net::place::Child;
+use super::net::place::{Child, cpus, own_cpus};
+use super::net::servers::{Servers, Shape};
 use super::posix::{Spread, Usage};
-use crate::cli::{absolute, say};
+use crate::cli::{WaitMode, absolute, say};
 use anyhow::{Context, ensure};
-use clap::{Args, value_parser};
+use clap::{Args, ValueEnum, value_parser};
 use comfy_table::{CellAlignment, Table, presets};
 use onpath_client::blocking::Client;
 use onpath_client::{Caller, Metadata, OpenOptions, Options, Source};
 use serde_json::json;
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,15 +37,27 @@ pub(crate) struct PathsArgs {
     /// How often everything is repeated.
     #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..=1_000))]
     rounds: u32,
+    /// How the client speaks with the servers.
+    #[arg(long, value_enum, default_value = "socket")]
+    over: Over,
     /// Metadata shards.
     #[arg(long, default_value_t = 2, value_parser = value_parser!(u16).range(1..=64))]
     shards: u16,
-    /// Where the server keeps its state; the directory for temporary files otherwise.
+    /// Where the servers keep their state; the directory for temporary files otherwise.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Give results as JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// How the client speaks with the servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Over {
+    /// The socket of a directory, whose one process has the path node too.
+    Socket,
+    /// UDP: one host has the shards, another one the path node, and all of them one CPU.
+    Udp,
 }
 
 /// How a file is looked at.
@@ -68,11 +82,47 @@ impl Way {
     }
 }
 
-/// Of one look: elapsed time, and CPU time of client and server, µs.
+/// Of one look: elapsed time, and CPU time, µs.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     elapsed: f64,
+    /// Of all processes.
     cpu: f64,
+    /// Of those that are no shards: client and path node, or over the socket the client alone.
+    before_shards: f64,
+}
+
+/// What serves in a round.
+struct Served {
+    /// Ended when it is dropped.
+    _servers: Box<dyn Any>,
+    source: Source,
+    /// Processes that have shards, and that have none.
+    shards: u32,
+    others: Vec<u32>,
+}
+
+impl Served {
+    fn start(args: &PathsArgs, dir: &Path) -> anyhow::Result<Served> {
+        let client = std::process::id();
+        match args.over {
+            Over::Socket => {
+                let state = dir.join("state");
+                let mut command = Command::new("/proc/self/exe");
+                command.args(["--log", "warn", "dev", "--shards", &args.shards.to_string()]).arg(&state);
+                let (server, _) = Child::start(command, "serving")?;
+                let shards = server.id();
+                Ok(Served { _servers: Box::new(server), source: Source::Dir(state), shards, others: vec![client] })
+            }
+            Over::Udp => {
+                let (cpu, _) = cpus(WaitMode::Block, &own_cpus()?)?;
+                let servers = Servers::start(Shape::LED, WaitMode::Block, args.shards, dir, cpu)?;
+                let (source, _) = Source::parse(&servers.url)?;
+                let [shards, path_node] = servers.processes()[..] else { unreachable!("two hosts") };
+                Ok(Served { _servers: Box::new(servers), source, shards, others: vec![client, path_node] })
+            }
+        }
+    }
 }
 
 type Costs = BTreeMap<(u32, Way), Vec<Cost>>;
@@ -95,11 +145,8 @@ fn path_of(depth: u32, way: u32) -> String {
 fn measure(args: &PathsArgs, costs: &mut Costs) -> anyhow::Result<()> {
     let parent = absolute(&args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
     let temp = tempfile::Builder::new().prefix("onpath-bench-paths").tempdir_in(parent)?;
-    let dir = temp.path().join("state");
-    let mut command = Command::new("/proc/self/exe");
-    command.args(["--log", "warn", "dev", "--shards", &args.shards.to_string()]).arg(&dir);
-    let (server, _) = Child::start(command, "serving")?;
-    let connect = |path_nodes| connected(&dir, Options { path_nodes, ..Options::default() });
+    let served = Served::start(args, temp.path())?;
+    let connect = |path_nodes| Client::connect_to(&served.source, &Options { path_nodes, ..Options::default() });
     let (plain, led, me) = (connect(false)?, connect(true)?, Caller::root());
     for (depth, way) in args.depths.iter().flat_map(|&depth| (0..WAYS).map(move |way| (depth, way))) {
         let path = path_of(depth, way);
@@ -120,7 +167,7 @@ fn measure(args: &PathsArgs, costs: &mut Costs) -> anyhow::Result<()> {
                 Way::Serial => plain.stat(&me, &paths[at]),
                 Way::Cold | Way::Warm => led.stat(&me, &paths[at]),
             };
-            let cost = cost(count, server.id(), look)?;
+            let cost = cost(count, &served, look)?;
             costs.entry((depth, way)).or_default().push(cost);
         }
     }
@@ -133,25 +180,24 @@ fn measure(args: &PathsArgs, costs: &mut Costs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn connected(dir: &Path, options: Options) -> anyhow::Result<Client> {
-    Ok(Client::connect_to(&Source::Dir(dir.to_owned()), &options)?)
-}
-
 /// What a look costs, of so many.
 fn cost(
     count: u32,
-    server: u32,
+    served: &Served,
     look: impl Fn(usize) -> Result<Metadata, onpath_client::Error>,
 ) -> anyhow::Result<Cost> {
-    let processes = [server, std::process::id()];
-    let (before, begun) = (Usage::now(&processes)?, Instant::now());
+    let now = || -> anyhow::Result<[u64; 2]> {
+        Ok([Usage::now(&[served.shards])?.servers_ns, Usage::now(&served.others)?.servers_ns])
+    };
+    let (before, begun) = (now()?, Instant::now());
     for at in 0..count {
         look((at % WAYS) as usize)?;
     }
     let elapsed_us = begun.elapsed().as_secs_f64() * 1e6;
-    let cpu_ns = Usage::now(&processes)?.servers_ns - before.servers_ns;
+    let after = now()?;
+    let [shards_us, others_us] = [0, 1].map(|of| (after[of] - before[of]) as f64 / 1e3);
     let each = |us: f64| us / f64::from(count);
-    Ok(Cost { elapsed: each(elapsed_us), cpu: each(cpu_ns as f64 / 1e3) })
+    Ok(Cost { elapsed: each(elapsed_us), cpu: each(shards_us + others_us), before_shards: each(others_us) })
 }
 
 fn print(args: &PathsArgs, costs: &Costs) -> anyhow::Result<()> {
@@ -168,6 +214,7 @@ fn print(args: &PathsArgs, costs: &Costs) -> anyhow::Result<()> {
                 "way": way.word(),
                 "us": of(depth, way, |cost| cost.elapsed),
                 "cpu_us": of(depth, way, |cost| cost.cpu),
+                "cpu_before_shards_us": of(depth, way, |cost| cost.before_shards),
                 "beside_an_open_file": beside(depth, way, (depth, Way::Open)),
                 "beside_name_by_name": beside(depth, way, (depth, Way::Serial)),
                 "beside_the_first_depth": beside(depth, way, (args.depths[0], way)),
@@ -179,11 +226,21 @@ fn print(args: &PathsArgs, costs: &Costs) -> anyhow::Result<()> {
     }
     let mut table = Table::new();
     table.load_preset(presets::UTF8_BORDERS_ONLY);
-    table.set_header(["names", "way", "µs", "CPU µs", "÷ open file", "÷ name by name", "÷ first depth"]);
+    table.set_header([
+        "names",
+        "way",
+        "µs",
+        "CPU µs",
+        "before shards",
+        "÷ open file",
+        "÷ name by name",
+        "÷ first depth",
+    ]);
     for &(depth, way) in costs.keys() {
         let figures = [
             of(depth, way, |cost| cost.elapsed),
             of(depth, way, |cost| cost.cpu),
+            of(depth, way, |cost| cost.before_shards),
             beside(depth, way, (depth, Way::Open)),
             beside(depth, way, (depth, Way::Serial)),
             beside(depth, way, (args.depths[0], way)),
@@ -191,7 +248,7 @@ fn print(args: &PathsArgs, costs: &Costs) -> anyhow::Result<()> {
         let cells = figures.iter().map(|figure| format!("{:.2}", figure.median));
         table.add_row([depth.to_string(), way.word().to_owned()].into_iter().chain(cells));
     }
-    (2..7)
+    (2..8)
         .filter_map(|at| table.column_mut(at).map(|column| column.set_cell_alignment(CellAlignment::Right)))
         .for_each(drop);
     say(&table.to_string());

@@ -43,6 +43,9 @@ pub(crate) struct InitArgs {
     /// A further host that is a switch and nothing else; given several times, each has a range of the directories.
     #[arg(long, value_name = "NAME=ADDRESS[:PORT]", value_parser = parse_host)]
     switch: Vec<NewHost>,
+    /// A host of these that has a path node, which leads programs without a mount along paths; given several times, several have one.
+    #[arg(long, value_name = "NAME")]
+    path_node: Vec<String>,
     /// Where the secrets of the hosts are written, among them the key that all messages are sealed with [default: beside the
     /// configuration, its name with `.key`]; beside that goes what clients need, its name with `.client.key`.
     #[arg(long, value_name = "FILE")]
@@ -94,6 +97,9 @@ pub(crate) fn run(args: InitArgs) -> anyhow::Result<()> {
     let shards = args.shards.unwrap_or((2 * hosts).min(usize::from(SHARDS_MAX)) as u16);
     if args.tracking == TrackingForm::Network && args.switch.is_empty() {
         bail!("--tracking network needs a switch: name its host with --switch, or one of the hosts itself");
+    }
+    if let Some(name) = args.path_node.iter().find(|name| args.hosts.iter().all(|host| host.name != **name)) {
+        bail!("--path-node {}: no host is called so; name one that is given as NAME=ADDRESS", name.shown());
     }
     let keys = KeyFiles::of(&args, &file)?;
     let text = text(&args, &absolute(&args.directory)?, shards, &keys.named)?;
@@ -177,6 +183,9 @@ fn text(args: &InitArgs, directory: &Path, shards: u16, key_file: &Path) -> anyh
         let own: Vec<u16> = (0..shards).filter(of).collect();
         text.push_str(&host.table(place as u16 + 1));
         writeln!(text, "directory = {:?}\nshards = {own:?}\ndata = true", directory.to_string_lossy())?;
+        if args.path_node.contains(&host.name) {
+            text.push_str("path = true\n");
+        }
     }
     for (place, switch) in args.switch.iter().enumerate() {
         text.push_str(&switch.table((hosts + place) as u16 + 1));
@@ -185,7 +194,6 @@ fn text(args: &InitArgs, directory: &Path, shards: u16, key_file: &Path) -> anyh
     Ok(text)
 }
 
-/// Writes a file that must not exist yet.
 /// Writes a file that is not there, or nothing.
 pub(crate) fn write_new(file: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
     let mut opened = OpenOptions::new().write(true).create_new(true).mode(mode).open(file);

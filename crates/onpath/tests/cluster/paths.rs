@@ -224,6 +224,25 @@ fn who_is_led_is_who_he_is() {
     cluster.stop();
 }
 
+/// `onpath cluster init` writes which hosts have path nodes, and takes no other names.
+#[test]
+fn a_new_cluster_has_path_nodes_where_they_are_asked_for() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("cluster.toml");
+    let init = |nodes: &[&str]| {
+        let words = ["cluster", "init", file.to_str().expect("UTF-8"), "a=10.0.0.1", "b=10.0.0.2", "c=10.0.0.3"];
+        run(words.iter().chain(nodes).map(AsRef::as_ref))
+    };
+    let refused = init(&["--path-node", "a", "--path-node", "d"]);
+    assert!(!refused.status.success() && !file.exists());
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("--path-node d: no host is called so"), "{said}");
+    assert!(init(&["--path-node", "a", "--path-node", "c"]).status.success());
+    let text = fs::read_to_string(&file).expect("the configuration");
+    let have = text.split("[[host]]").skip(1).map(|host| host.contains("\npath = true\n"));
+    assert_eq!(have.collect::<Vec<_>>(), [true, false, true], "{text}");
+}
+
 /// A configuration that cannot be meant is refused with the line, and the host serves by the right one.
 #[test]
 fn a_path_node_is_configured_and_shown() {

@@ -84,7 +84,7 @@ impl Form {
                 &[("tracking", "network"), ("marks", "every-update"), ("sync_directories", "never")]
             }
         };
-        Shape { hosts: 2, switch: true, key: false, settings }
+        Shape { settings, ..Shape::NETWORK }
     }
 
     /// Of so many directories the first ones, so many, find no room.

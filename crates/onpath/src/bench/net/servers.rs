@@ -24,12 +24,15 @@ const CLIENT_KEY_FILE: &str = "client.key";
 const KEY: [u8; key::KEY_BYTES] = [7; key::KEY_BYTES];
 /// Number of the host with the switch.
 const SWITCH_HOST: u16 = 9;
+/// Number of the host with a path node.
+const PATH_HOST: u16 = 8;
 /// Number of a host that serves nothing: the measurement sends as that host what only hosts may.
 const MEASURING_HOST: u16 = 10;
 
 /// Hosts that serve in processes of their own.
 pub(in crate::bench) struct Servers {
-    _children: Vec<Child>,
+    /// Hosts with shards, and then the one with a switch or a path node.
+    children: Vec<Child>,
     /// Where clients find them.
     pub(in crate::bench) url: String,
     /// What clients need to come in; none without a key.
@@ -49,6 +52,8 @@ pub(in crate::bench) struct Shape {
     pub(in crate::bench) hosts: u16,
     /// A further host with a switch, and with a data node, hence a directory in which its counters can be asked for.
     pub(in crate::bench) switch: bool,
+    /// A further host with a path node and nothing else.
+    pub(in crate::bench) path: bool,
     /// Whether there is a key, by which everything is sealed.
     pub(in crate::bench) key: bool,
     /// Settings of the cluster, each a word.
@@ -57,10 +62,12 @@ pub(in crate::bench) struct Shape {
 
 impl Shape {
     /// One host.
-    pub(super) const OWNER: Shape = Shape { hosts: 1, switch: false, key: false, settings: &[] };
+    pub(super) const OWNER: Shape = Shape { hosts: 1, switch: false, path: false, key: false, settings: &[] };
+    /// One host, and another one with a path node.
+    pub(in crate::bench) const LED: Shape = Shape { path: true, ..Shape::OWNER };
     /// Two hosts and a third one with the switch, which tracks directories.
-    pub(super) const NETWORK: Shape =
-        Shape { hosts: 2, switch: true, key: false, settings: &[("tracking", "network")] };
+    pub(in crate::bench) const NETWORK: Shape =
+        Shape { hosts: 2, switch: true, settings: &[("tracking", "network")], ..Shape::OWNER };
     /// The same, where every update is marked.
     pub(super) const MARKED: Shape = Shape {
         settings: &[("tracking", "network"), ("marks", "every-update"), ("sync_directories", "never")],
@@ -87,21 +94,27 @@ impl Servers {
         }
         bind_to(cpu)?;
         let names: Vec<String> = (0..shape.hosts).map(|host| format!("h{host}")).collect();
-        let switch = shape.switch.then(|| "s".to_owned());
-        let children = names.iter().chain(&switch).map(|name| {
+        let further = [(shape.switch, "s"), (shape.path, "q")];
+        let further: Vec<String> = further.iter().filter(|(is, _)| *is).map(|(_, name)| (*name).to_owned()).collect();
+        let children = names.iter().chain(&further).map(|name| {
             let mut command = Command::new("/proc/self/exe");
             command.args(["--log", "warn", "serve", "--host", name, "--config"]).arg(&config);
             Child::start(command, "serving").map(|(child, _)| child)
         });
         let children = children.collect::<anyhow::Result<Vec<_>>>()?;
         Ok(Servers {
-            _children: children,
+            children,
             url: format!("onpath://127.0.0.1:{}/", ports[0]),
             key_file: client_key,
             switch: (Ipv4Addr::LOCALHOST, ports[usize::from(shape.hosts) + 1]).into(),
             host: (Ipv4Addr::LOCALHOST, ports[usize::from(shape.hosts) + 2]).into(),
-            dirs: names.iter().chain(&switch).map(|name| dir.join(name)).collect(),
+            dirs: names.iter().chain(&further).map(|name| dir.join(name)).collect(),
         })
+    }
+
+    /// Ids of the processes, in the order of [`dirs`](Servers::dirs).
+    pub(in crate::bench) fn processes(&self) -> Vec<u32> {
+        self.children.iter().map(Child::id).collect()
     }
 }
 
@@ -123,6 +136,13 @@ fn text(shape: Shape, wait: WaitMode, shards: u16, dir: &Path, ports: &[u16]) ->
             "\n[[host]]\nname = \"h{host}\"\nnumber = {}\naddress = \"127.0.0.1\"\nport = {port}\nshards = {own:?}\n\
              wait = {wait:?}\n{kept}",
             host + 1,
+        )?;
+    }
+    if shape.path {
+        let (kept, port) = (kept("q").replace("data = true", "path = true"), ports[usize::from(hosts)]);
+        write!(
+            text,
+            "\n[[host]]\nname = \"q\"\nnumber = {PATH_HOST}\naddress = \"127.0.0.1\"\nport = {port}\nwait = {wait:?}\n{kept}"
         )?;
     }
     if shape.switch {
