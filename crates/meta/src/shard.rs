@@ -500,7 +500,7 @@ impl Job {
             Job::PathNode { from, seq, peer } => match *peer {
                 Peer::GrantAsk { dir, parts, .. } => dir::owner::asked(&cx, from, seq, dir, parts),
                 Peer::DirectoryAsk { parent, name } => {
-                    Box::pin(ops::lookup::directory(&cx, from.node, seq, parent, &name)).await;
+                    Box::pin(ops::lookup::directory(&cx, from, seq, parent, &name)).await;
                 }
                 Peer::PathLeaseAsk => cx.with(|core| dir::leases::asked(core, cx.op(), from.node, seq)),
                 _ => cx.with(|core| core.state.counters.malformed += 1),

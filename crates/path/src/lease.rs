@@ -70,6 +70,9 @@ pub(crate) fn end_those_over(core: &mut Core<State>) {
         }
     }
     core.state.leases.note_first();
+    for home in &over {
+        *core.state.taken.entry(*home).or_default() += 1;
+    }
     let map = core.state.config.map.clone();
     let is_over = |dir: InodeId| over.contains(&NodeId::shard(map.home(dir)));
     let mut gone = Vec::new();

@@ -171,6 +171,7 @@ fn recall(core: &mut Core<State>, header: &Header, packet: &Packet) -> Option<()
         return None;
     }
     core.state.counters.recalls += 1;
+    *core.state.taken.entry(header.source).or_default() += 1;
     if !planted::is(Planted::KeepsRecalled) {
         core.state.index.remove(DirId(dir.0));
     }

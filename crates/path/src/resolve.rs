@@ -67,7 +67,8 @@ async fn resolve(cx: &Cx<State>, asked: &Asked, from: InodeId, names: &[Name]) -
             Next::Name(dir, at) if questions > 0 && no_directory != Some((dir, at)) => {
                 let name = &names[at];
                 match ask::directory(cx, dir, name).await {
-                    Some(id) => ask::hold(cx, id, Some((dir, name))).await,
+                    Some((_, true)) => {}
+                    Some((id, false)) => ask::hold(cx, id, Some((dir, name))).await,
                     // What it is counts for this request alone (schedule K2).
                     None => no_directory = Some((dir, at)),
                 }

@@ -95,6 +95,8 @@ pub(crate) struct State {
     pub(crate) index: Hi<Box<dyn Slabs + Send>>,
     pub(crate) asking: HashMap<InodeId, Asking>,
     pub(crate) leases: Leases,
+    /// How often each home has taken a path part back, or the lease there was over: what it granted before and says late does not count.
+    pub(crate) taken: HashMap<NodeId, u64>,
     /// Requests under way.
     pub(crate) running: HashSet<(NodeId, RequestSeq)>,
     pub(crate) counters: Counters,
@@ -109,6 +111,7 @@ impl State {
             index,
             asking: HashMap::new(),
             leases: Leases::default(),
+            taken: HashMap::new(),
             running: HashSet::new(),
             counters: Counters::default(),
             stamp: Stamp(0),

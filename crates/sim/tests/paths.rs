@@ -84,7 +84,8 @@ fn made(reply: Reply) -> InodeId {
 }
 
 fn is_path_part(peer: &Option<Peer>) -> bool {
-    matches!(peer, Some(Peer::GrantAnswer { result: GrantResult::Path { .. }, .. }))
+    let asked_for = matches!(peer, Some(Peer::GrantAnswer { result: GrantResult::Path { .. }, .. }));
+    asked_for || matches!(peer, Some(Peer::DirectoryIs { part: Some(_), .. }))
 }
 
 /// Names lead to directories, the second time without a question to any shard.
@@ -168,6 +169,21 @@ pub(crate) fn what_is_removed_leads_nowhere() {
 /// A grant is on its way when a chmod takes the path part back: it does not count.
 #[test]
 pub(crate) fn a_path_part_that_a_recall_overtook_does_not_count() {
+    overtake(way);
+}
+
+/// The same of one that comes with the name, from a site that is its home too.
+#[test]
+pub(crate) fn nor_does_one_that_came_with_its_name() {
+    overtake(|sc| {
+        let (id, name) = sc.directory_of(H, "first");
+        let inside = Name::new(b"in").expect("a short name");
+        let child = made(sc.must(make(id, &inside, Kind::Directory, 0o755)));
+        ([name, inside], [id, child])
+    });
+}
+
+fn overtake(way: fn(&mut Scenario) -> ([Name; 2], [InodeId; 2])) {
     let (mut sc, walker) = world();
     let ([a, b], [a_id, b_id]) = way(&mut sc);
     assert_eq!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));

@@ -525,6 +525,8 @@ wire_enum! {
         40 => DirectoryIs {
             /// Its id.
             id: Option<InodeId>,
+            /// Its path part, granted, if the site is its home too and can grant it at once.
+            part: Option<PathPart>,
         },
         /// Path node → shard: I would like to lead by what you grant me (P-1). A call; answered `PathLease`.
         41 => PathLeaseAsk,

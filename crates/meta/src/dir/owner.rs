@@ -237,6 +237,16 @@ fn path_part(core: &mut Core, to: Holder, dir: InodeId, access: Access) -> Resul
     Ok(PathPart { parent, name: inode.name, access, number })
 }
 
+/// Grants the path part of a live directory of this shard, if nobody is about to take it back.
+pub(crate) fn path_part_now(core: &mut Core, op: OpId, to: Holder, dir: InodeId) -> Option<PathPart> {
+    if !core.state.is_home(dir) || withheld(core, dir, part::PATH) {
+        return None;
+    }
+    let access = alive(core, dir)?;
+    core.rest_on_object(op, keys::inode(dir));
+    path_part(core, to, dir, access).ok()
+}
+
 /// A job is over, and the readers that waited for it have been served: now grants.
 pub(crate) fn give_waiting(cx: &Cx, dir: InodeId) {
     cx.with(|core| {

@@ -5,14 +5,15 @@
 //! Locks: the name and a local inode, shared. Journals: nothing. Rules: R-5, R-15 (through the grant).
 
 use super::{Req, Step, Stop, named};
-use crate::dir::site;
+use crate::dir::holders::Holder;
+use crate::dir::{owner, site};
 use crate::state::packets;
 use crate::{Core, Cx, access};
 use onpath_kernel::Mode;
 use onpath_store::Named;
 use onpath_wire::attr::AttrWire;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{InodeId, NodeId, RequestSeq};
+use onpath_wire::ids::{InodeId, RequestSeq};
 use onpath_wire::name::Name;
 use onpath_wire::peer::{Access, Peer, part};
 use onpath_wire::reply::{DataRef, Reply};
@@ -31,8 +32,9 @@ pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name) -> Ste
     }
 }
 
-/// A path node asks which directory has a name (P-2). Who may search its directory is for the path node to say.
-pub(crate) async fn directory(cx: &Cx, from: NodeId, seq: RequestSeq, parent: InodeId, name: &Name) {
+/// A path node asks which directory has a name (P-2), and is granted that one's path part if this is its home too: it would ask for that next.
+/// Who may search its directory is for the path node to say.
+pub(crate) async fn directory(cx: &Cx, from: Holder, seq: RequestSeq, parent: InodeId, name: &Name) {
     let Ok(at) = named::here(cx, parent, name) else { return };
     named::lock(cx, &at, Mode::Shared).await;
     // As of a lookup: names are shown when the owner has applied what a former term appended.
@@ -40,7 +42,8 @@ pub(crate) async fn directory(cx: &Cx, from: NodeId, seq: RequestSeq, parent: In
     cx.with(|core| {
         let found = core.state.names.get(&at).filter(|found| is_there && found.child.is_directory());
         let id = found.map(|found| found.child);
-        packets::answer_call(core, cx.op(), from, seq, &Peer::DirectoryIs { id });
+        let part = id.and_then(|id| owner::path_part_now(core, cx.op(), from, id));
+        packets::answer_call(core, cx.op(), from.node, seq, &Peer::DirectoryIs { id, part });
     });
 }
 

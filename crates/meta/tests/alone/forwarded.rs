@@ -1,7 +1,8 @@
 //! What path nodes send: requests in the name of sessions, and questions of their own.
 
-use crate::{Alone, name_here, of_first_lap};
+use crate::{Alone, TERM, config, name_here, of_first_lap};
 use onpath_kernel::{Input, Role};
+use onpath_meta::ShardConfig;
 use onpath_wire::caller::{Caller, Caps, cap};
 use onpath_wire::header::{Header, MessageKind, Of, OfRequest};
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, ShardId};
@@ -13,7 +14,9 @@ use onpath_wire::request::{Request, RequestBody};
 /// What is forwarded only reads: nobody has something changed by a message that names no term, and a path node asks for nothing else.
 #[test]
 fn what_is_forwarded_only_reads() {
-    let mut alone = Alone::new();
+    let config = config(TERM);
+    let map = config.map.clone().with_path_nodes(&[0]);
+    let mut alone = Alone::of(ShardConfig { map, ..config });
     alone.create(1);
     let forward = |alone: &mut Alone, seq: u64, request: Request| {
         let caller = Caller { caps: Caps::exactly(cap::ALL), ..Caller::default() };
@@ -34,6 +37,7 @@ fn what_is_forwarded_only_reads() {
     for (from, parts, is_granted) in [
         (NodeId::path(0), part::ACCESS, false),
         (NodeId::path(0), part::ALL, false),
+        (NodeId::path(1), part::PATH, false), // it is not in the map
         (NodeId::shard(ShardId(1)), part::PATH, false),
         (NodeId::path(0), part::PATH, true),
     ] {

@@ -86,7 +86,11 @@ impl Alone {
     }
 
     fn new() -> Alone {
-        let mut shard = Shard::new(config(TERM));
+        Alone::of(config(TERM))
+    }
+
+    fn of(config: ShardConfig) -> Alone {
+        let mut shard = Shard::new(config);
         let now = Now { mono_us: 1, wall_ns: 1_000_000 };
         shard.start(now, Birth(1));
         let (replies, calls, records, journal) = (vec![], vec![], vec![], vec![]);
