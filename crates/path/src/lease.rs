@@ -8,9 +8,9 @@ use onpath_index::Index;
 use onpath_kernel::{Answer, Core, Cx};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{InodeId, NodeId};
-use onpath_wire::limits::{PATH_LEASE_MS, PATH_LEASE_SLACK_MS};
+use onpath_wire::limits::{PATH_LEASE_ENDLESS, PATH_LEASE_MS, PATH_LEASE_SLACK_MS};
 use onpath_wire::packet::Packet;
-use onpath_wire::peer::{PATH_LEASE_ENDLESS, Peer};
+use onpath_wire::peer::Peer;
 
 /// So long after it was asked for, a lease is asked for anew; an answer is waited for as long, microseconds.
 const RENEW_US: u64 = PATH_LEASE_MS * 1_000 / 4;

@@ -98,6 +98,8 @@ pub const PUSH_IDLE_US: u64 = 50_000;
 pub const CALL_RETRY_US: u64 = 20_000;
 /// Lease of a path node at a shard, milliseconds (P-1): a change of a directory that it knows waits so long at most if it is silent.
 pub const PATH_LEASE_MS: u64 = 2_000;
+/// That of a path node which ends with the shard, since it is in its process.
+pub const PATH_LEASE_ENDLESS: u32 = u32::MAX;
 /// By as much a path node leads no more before its lease is over, milliseconds: clocks differ in how fast they run.
 pub const PATH_LEASE_SLACK_MS: u64 = 100;
 /// Longest pause between two retries of a call, microseconds.

@@ -251,9 +251,6 @@ impl PartState {
     }
 }
 
-/// A lease of a path node that ends with it: it is in the shard's process.
-pub const PATH_LEASE_ENDLESS: u32 = u32::MAX;
-
 wire_enum! {
     /// The outcome of a request for grants.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -532,7 +529,7 @@ wire_enum! {
         41 => PathLeaseAsk,
         /// Shard → path node: yes.
         42 => PathLease {
-            /// For so long from when it asked, milliseconds, or [`PATH_LEASE_ENDLESS`].
+            /// For so long from when it asked, milliseconds, or [`PATH_LEASE_ENDLESS`](crate::limits::PATH_LEASE_ENDLESS).
             ms: u32,
         },
         /// Restarted coordinator module → everybody: turns at renaming directories that were given in earlier terms count no more.

@@ -9,8 +9,8 @@ use crate::planted::{self, Planted};
 use crate::state::packets;
 use onpath_kernel::OpId;
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq};
-use onpath_wire::limits::PATH_LEASE_MS;
-use onpath_wire::peer::{PATH_LEASE_ENDLESS, Peer, part};
+use onpath_wire::limits::{PATH_LEASE_ENDLESS, PATH_LEASE_MS};
+use onpath_wire::peer::{Peer, part};
 use std::collections::BTreeMap;
 
 const LEASE_US: u64 = PATH_LEASE_MS * 1_000;
