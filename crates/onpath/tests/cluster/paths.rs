@@ -87,7 +87,7 @@ fn changes_on_the_way_are_seen_at_once() {
     let Some(cluster) = Cluster::start(TEST, &site, shape) else { return };
     let mount = cluster.mount(&site, 0, &[]);
     let client = connect(&cluster, None);
-    assert_changes_are_seen(&mount, &client, 2_000);
+    assert_changes_are_seen(&mount, &client, 1_000);
     assert!(cluster.status().sum("path", &["recalls"]) > 0);
     client.close();
     mount.stop();

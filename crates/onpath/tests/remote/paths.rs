@@ -66,7 +66,7 @@ fn changes_on_the_way_are_seen_at_once() {
     let Some(site) = Site::new("remote::changes_on_the_way_are_seen_at_once") else { return };
     let mount = site.dev(&["--shards", "3"]);
     let client = client_of(&site);
-    assert_changes_are_seen(&mount, &client, 20_000);
+    assert_changes_are_seen(&mount, &client, 10_000);
     client.close();
     mount.stop();
     site.assert_clean("after changes on the way");
