@@ -345,9 +345,9 @@ impl ServerBuilder {
     }
 
     /// Begins to serve, other processes too.
-    pub fn start(mut self) -> Result<Server, ServerError> {
+    pub fn start(self) -> Result<Server, ServerError> {
         let (commit, first_birth) = (self.options.commit, self.first_birth);
-        let path_nodes = std::mem::take(&mut self.path_nodes);
+        let path_nodes = self.path_nodes.clone();
         let Alone { dir, node, shards, data, blocks, checkpointer } = self.start_alone()?;
         let (shape, dir) = (dir.shape(), Arc::new(dir));
         let coordinator = shape.map.coordinator();

@@ -56,7 +56,7 @@ pub(crate) struct DevArgs {
     meta_memory: Option<u64>,
     /// Memory that the path node of this process may take, as 64M; 0: there is none. It leads clients without a mount through all directories
     /// of a path by one request.
-    #[arg(long, env = "ONPATH_PATH_MEMORY", value_parser = parse_path_memory, value_name = "BYTES", default_value = "64M")]
+    #[arg(long, env = "ONPATH_PATH_MEMORY", value_parser = parse_path_memory, value_name = "BYTES", default_value = PATH_MEMORY)]
     path_memory: u64,
     /// Refuse a DIR that holds no file system yet, instead of formatting it.
     #[arg(long)]
@@ -76,8 +76,8 @@ pub(crate) struct DevArgs {
 /// Least memory that may be given to names, inodes and listings, bytes.
 const META_MEMORY_MIN: u64 = 1 << 20;
 
-/// Memory of a path node unless somebody says otherwise, bytes.
-pub(crate) const PATH_MEMORY: u64 = 64 << 20;
+/// Memory of a path node unless somebody says otherwise.
+pub(crate) const PATH_MEMORY: &str = "64M";
 /// Least memory that may be given to a path node, bytes.
 pub(crate) const PATH_MEMORY_MIN: u64 = 1 << 20;
 

@@ -73,7 +73,7 @@ impl SessionEffects {
     }
 
     /// What hands in what the session asked for, from another thread.
-    fn submit(&self) -> impl Fn(SessionIn) + Send + 'static {
+    fn submitter(&self) -> impl Fn(SessionIn) + Send + 'static {
         let driver = self.session.clone();
         move |input| {
             let Driver { node, session } = driver.get().expect("set before the mount is");
@@ -95,23 +95,23 @@ impl Effects<Session> for SessionEffects {
             }
             SessionOut::ReadCaller { ticket, question } => {
                 let told = move |read| SessionIn::Caller { ticket, read };
-                let submit = self.submit();
+                let submit = self.submitter();
                 done.extend(ready(read_caller(question, move |read| submit(told(read)))).map(told));
             }
             SessionOut::HowItWaits { ticket, pid } => {
                 let told = move |process| SessionIn::WaitsAs { ticket, process };
-                let submit = self.submit();
+                let submit = self.submitter();
                 done.extend(ready(waits_as_process(pid, move |process| submit(told(process)))).map(told));
             }
             SessionOut::Alone { alone, until_us } => self.answers.alone(alone, until_us),
             SessionOut::Share { upto, open } => {
-                let submit = self.submit();
+                let submit = self.submitter();
                 if !self.answers.share(upto, open, move || submit(SessionIn::Shared)) {
                     done.push(SessionIn::Shared);
                 }
             }
             SessionOut::WriteBack { id } => {
-                let submit = self.submit();
+                let submit = self.submitter();
                 if !self.answers.write_back(id, move || submit(SessionIn::WrittenBack { id })) {
                     done.push(SessionIn::WrittenBack { id });
                 }

@@ -41,7 +41,7 @@ pub(crate) async fn directory(cx: &Cx<State>, parent: InodeId, name: &Name) -> O
     Some((id, is_held))
 }
 
-/// A grant has come; whether it counts. `void`: something was taken back since it was asked for.
+/// A grant has come; whether it counts. `void`: something was taken back since it was asked for.
 fn install(
     core: &mut Core<State>,
     dir: InodeId,

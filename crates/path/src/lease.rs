@@ -2,7 +2,7 @@
 //! home waits for this path node no more.
 
 use crate::planted::{self, Planted};
-use crate::state::{State, lease_at};
+use crate::state::{Job, State, lease_at};
 use hashbrown::HashMap;
 use onpath_index::Index;
 use onpath_kernel::{Answer, Core, Cx};
@@ -18,8 +18,8 @@ const RENEW_US: u64 = PATH_LEASE_MS * 1_000 / 4;
 /// A lease at one home.
 #[derive(Debug, Default)]
 struct Lease {
-    /// Monotonic microseconds: it is over then; 0: there is none.
-    until_us: u64,
+    /// Monotonic microseconds: it is over then; none: there is none.
+    until_us: Option<u64>,
     /// Somebody asks for it from time to time.
     is_asked_for: bool,
     /// The last question has no answer.
@@ -43,17 +43,16 @@ impl Default for Leases {
 impl Leases {
     /// Whether there is one at this home.
     pub(crate) fn is_live(&self, home: NodeId) -> bool {
-        self.at.get(&home).is_some_and(|lease| lease.until_us != 0)
+        self.at.get(&home).is_some_and(|lease| lease.until_us.is_some())
     }
 
     /// Homes at which there is one.
     pub(crate) fn live(&self) -> usize {
-        self.at.values().filter(|lease| lease.until_us != 0).count()
+        self.at.values().filter(|lease| lease.until_us.is_some()).count()
     }
 
     fn note_first(&mut self) {
-        let all = self.at.values().map(|lease| lease.until_us).filter(|until_us| *until_us != 0);
-        self.first_over_us = all.min().unwrap_or(u64::MAX);
+        self.first_over_us = self.at.values().filter_map(|lease| lease.until_us).min().unwrap_or(u64::MAX);
     }
 }
 
@@ -64,10 +63,8 @@ pub(crate) fn end_those_over(core: &mut Core<State>) {
         return;
     }
     let mut over = Vec::new();
-    for (home, lease) in core.state.leases.at.iter_mut().filter(|(_, lease)| lease.until_us <= now_us) {
-        if std::mem::take(&mut lease.until_us) != 0 {
-            over.push(*home);
-        }
+    for (home, lease) in &mut core.state.leases.at {
+        over.extend(lease.until_us.take_if(|until_us| *until_us <= now_us).map(|_| *home));
     }
     core.state.leases.note_first();
     for home in &over {
@@ -94,12 +91,12 @@ pub(crate) async fn is_given(cx: &Cx<State>, home: NodeId) -> bool {
         let lease = core.state.leases.at.entry(home).or_default();
         if !lease.is_asked_for {
             (lease.is_asked_for, lease.is_silent) = (true, false);
-            core.start(crate::state::Job::Lease(home));
+            core.start(Job::Lease(home));
         }
     });
     let look = |core: &mut Core<State>| {
         let lease = core.state.leases.at.entry(home).or_default();
-        if lease.until_us != 0 { Some(true) } else { lease.is_silent.then_some(false) }
+        if lease.until_us.is_some() { Some(true) } else { lease.is_silent.then_some(false) }
     };
     cx.until(lease_at(home), look).await
 }
@@ -124,14 +121,14 @@ pub(crate) async fn keep(cx: &Cx<State>, home: NodeId) {
             return;
         }
         cx.sleep_until(asked_us + RENEW_US).await;
-        let is_over = cx.with(|core| {
+        let is_idle = cx.with(|core| {
             let is_idle = core.state.index.len() == 0 && core.state.asking.is_empty();
             if is_idle {
                 core.state.leases.at.entry(home).or_default().is_asked_for = false;
             }
             is_idle
         });
-        if is_over {
+        if is_idle {
             return;
         }
     }
@@ -149,7 +146,7 @@ fn given(core: &mut Core<State>, home: NodeId, asked_us: u64, ms: Option<u32>) {
         ms => from_us + u64::from(ms).saturating_sub(PATH_LEASE_SLACK_MS) * 1_000,
     };
     if until_us > now_us {
-        lease.until_us = lease.until_us.max(until_us);
+        lease.until_us = lease.until_us.max(Some(until_us));
         core.state.leases.note_first();
     }
 }

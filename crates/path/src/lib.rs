@@ -13,7 +13,6 @@ mod resolve;
 mod state;
 
 pub use node::PathNode;
-pub use onpath_index::Heap;
 pub use planted::Planted;
 #[cfg(feature = "planted")]
 pub use planted::plant;

@@ -95,7 +95,9 @@ pub(crate) struct State {
     pub(crate) index: Hi<Box<dyn Slabs + Send>>,
     pub(crate) asking: HashMap<InodeId, Asking>,
     pub(crate) leases: Leases,
-    /// How often each home has taken a path part back, or the lease there was over: what it granted before and says late does not count.
+    /// How often each home has taken a path part back, or the lease there was over: what it granted before with a name and says late does not
+    /// count, since nobody knew yet of which directory that would be. Where that is known, [`Asking::void`] is of it alone: a chmod of a
+    /// whole tree would void all that is in flight otherwise.
     pub(crate) taken: HashMap<NodeId, u64>,
     /// Requests under way.
     pub(crate) running: HashSet<(NodeId, RequestSeq)>,

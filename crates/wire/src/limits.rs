@@ -96,12 +96,6 @@ pub const PUSH_ENTRIES: usize = 64;
 pub const PUSH_IDLE_US: u64 = 50_000;
 /// First retry of a call, microseconds; doubled up to [`CALL_RETRY_US_MAX`].
 pub const CALL_RETRY_US: u64 = 20_000;
-/// Lease of a path node at a shard, milliseconds (P-1): a change of a directory that it knows waits so long at most if it is silent.
-pub const PATH_LEASE_MS: u64 = 2_000;
-/// That of a path node which ends with the shard, since it is in its process.
-pub const PATH_LEASE_ENDLESS: u32 = u32::MAX;
-/// By as much a path node leads no more before its lease is over, milliseconds: clocks differ in how fast they run.
-pub const PATH_LEASE_SLACK_MS: u64 = 100;
 /// Longest pause between two retries of a call, microseconds.
 pub const CALL_RETRY_US_MAX: u64 = 1_000_000;
 /// A recall that a holder has not answered for so long is abandoned and begun again, microseconds.
@@ -139,6 +133,12 @@ pub const SESSION_LEASE_MS: u64 = 10_000;
 /// How much longer than its lease the coordinator waits for a session before it gives away what that has, milliseconds; by as much a
 /// session stops acting before its lease is over. Clocks differ by half of it at most.
 pub const LEASE_SLACK_MS: u64 = 2 * CLOCK_SKEW_MS_MAX;
+/// Lease of a path node at a shard, milliseconds (P-1): a change of a directory that it knows waits so long at most if it is silent.
+pub const PATH_LEASE_MS: u64 = 2_000;
+/// That of a path node which ends with the shard, since it is in its process.
+pub const PATH_LEASE_ENDLESS: u32 = u32::MAX;
+/// By as much a path node leads no more before its lease is over, milliseconds: clocks differ in how fast they run.
+pub const PATH_LEASE_SLACK_MS: u64 = 100;
 /// New file locks on files of before wait at most so long after a restart of their home, milliseconds: a session that has
 /// not come back by then is dead (design.md, "Sessions"), and what it asked for under its locks is not executed any more.
 pub const LOCK_GRACE_MS: u64 = SESSION_LEASE_MS + LEASE_SLACK_MS;

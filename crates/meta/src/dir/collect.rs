@@ -127,11 +127,7 @@ pub(super) fn next(core: &mut Core, dir: InodeId, parts: u8, look: impl FnOnce(&
     if table(core, dir).job.is_some() {
         return None;
     }
-    let path_nodes = if parts & part::PATH != 0 && core.state.config.map.has_path_nodes() {
-        leases::living(core, dir)
-    } else {
-        vec![]
-    };
+    let path_nodes = leases::living(core, dir, parts);
     let table = table(core, dir);
     let mut holders = table.holders.of(parts);
     let [all_shards, all_path_nodes] = [part::BOTH, part::PATH].map(|class| !table.holders.knows(parts & class));

@@ -131,7 +131,8 @@ impl Round {
     /// Asks, applies what they hand over, and wakes who waits.
     pub(super) async fn run(self, cx: &Cx, dir: InodeId, parts: u8) {
         let Round { job, holders, everybody } = self;
-        let deadline_us = cx.with(|core| core.now.mono_us) + RECALL_TIMEOUT_US;
+        let deadline_us =
+            cx.with(|core| (core.now.mono_us + RECALL_TIMEOUT_US).min(leases::first_over_us(core, &holders)));
         let applied_before = cx.with(|core| core.state.counters.entries_applied);
         let recall = Peer::Recall { dir, parts, job };
         let answers = cx.call_all(&holders, deadline_us, |core, _, seq| core.state.peer_packet(seq, &recall)).await;

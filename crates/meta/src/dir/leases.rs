@@ -36,9 +36,20 @@ impl Leases {
     }
 }
 
-/// Whether a path node may still lead by what it was granted here.
+/// Until when a path node may lead by what it was granted here, monotonic microseconds.
+fn until_us(core: &Core, node: NodeId) -> u64 {
+    if core.state.config.ends_path_nodes { u64::MAX } else { core.state.dirs.leases.until_us(node) }
+}
+
+/// Whether it may now.
 pub(super) fn is_live(core: &Core, node: NodeId) -> bool {
-    core.state.config.ends_path_nodes || core.now.mono_us < core.state.dirs.leases.until_us(node)
+    core.now.mono_us < until_us(core, node)
+}
+
+/// When the first of the leases is over that path nodes among these holders have: it is waited for no longer.
+pub(super) fn first_over_us(core: &Core, holders: &[NodeId]) -> u64 {
+    let path_nodes = holders.iter().filter(|holder| holder.as_shard().is_none());
+    path_nodes.map(|node| until_us(core, *node)).min().unwrap_or(u64::MAX)
 }
 
 /// A path node asks for a lease.
@@ -53,8 +64,12 @@ pub(crate) fn asked(core: &mut Core, op: OpId, from: NodeId, seq: RequestSeq) {
     packets::answer_call(core, op, from, seq, &Peer::PathLease { ms });
 }
 
-/// Strikes those from the table of a directory whose leases are over; the path nodes of the map that may hold something of any.
-pub(super) fn living(core: &mut Core, dir: InodeId) -> Vec<NodeId> {
+/// Whoever may hold the path part of a directory, if that is one of `parts`: the path nodes of the map but those whose leases are over, which
+/// are struck from its table.
+pub(super) fn living(core: &mut Core, dir: InodeId, parts: u8) -> Vec<NodeId> {
+    if parts & part::PATH == 0 {
+        return vec![];
+    }
     let nodes: Vec<NodeId> = core.state.config.map.path_nodes().collect();
     let (living, over): (Vec<_>, Vec<_>) = nodes.into_iter().partition(|node| is_live(core, *node));
     for node in &over {

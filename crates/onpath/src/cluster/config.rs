@@ -386,7 +386,7 @@ impl Check<'_> {
     fn path_memory(&self, of: &WrittenHost) -> Result<Option<u64>, ConfigError> {
         let wrong = |text: &Spanned<String>, why: String| self.wrong(text.span(), "host.path_memory", why);
         match &of.path_memory {
-            None => Ok(of.path.then_some(PATH_MEMORY)),
+            None => Ok(of.path.then(|| parse_bytes(PATH_MEMORY, PATH_MEMORY_MIN).expect("the default is a size"))),
             Some(text) if !of.path => Err(wrong(text, "only a path node takes it: add `path = true`".to_owned())),
             Some(text) => {
                 let bytes = parse_bytes(text.as_ref(), PATH_MEMORY_MIN);

@@ -157,7 +157,7 @@ fn what_is_lost(host: &Host) -> &'static str {
         (false, false) => ": its names cannot be reached until it is back",
         (true, true) => ": its bytes cannot be reached until it is back",
         (true, false) if host.path => {
-            ": clients without a mount look names up without its path node, and changes of directories wait for it for some seconds at most"
+            ": clients without a mount look names up without its path node, and changes of directories wait for it for two seconds at most"
         }
         (true, false) => "",
     }

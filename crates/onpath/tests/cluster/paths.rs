@@ -162,7 +162,7 @@ fn a_change_does_not_wait_long_for_a_lost_path_node() {
         let begun = Instant::now();
         fs::set_permissions(&dir, Permissions::from_mode(0o700)).expect("chmod");
         let took = begun.elapsed();
-        assert!(took < Duration::from_secs(6), "chmod took {took:?}");
+        assert!(took < Duration::from_secs(4), "chmod took {took:?}");
         let refused = client.stat(&somebody, &path).expect_err("closed to her");
         assert_eq!(refused.raw_os_error(), Some(libc::EACCES));
         // It was waited for; nobody else has to.

@@ -2,9 +2,10 @@
 
 use super::{Commit, DATA_FILE_BLOCKS, WorldConfig};
 use onpath_data::{DataConfig, DataIn, DataNode, DataOut, DiskOp, DiskResult, Ticket};
+use onpath_index::Heap;
 use onpath_kernel::{Input, Need, Now, Output, Role as _};
 use onpath_meta::{Shard, ShardConfig};
-use onpath_path::{Heap, PathConfig, PathNode};
+use onpath_path::{PathConfig, PathNode};
 use onpath_store::Recoverable;
 use onpath_wire::ids::{NodeId, RecordSeq, ShardId, Term};
 use onpath_wire::map::ClusterMap;

@@ -127,10 +127,10 @@ fn text(shape: Shape, wait: WaitMode, shards: u16, dir: &Path, ports: &[u16]) ->
     for (key, word) in shape.settings {
         writeln!(text, "{key} = {word:?}")?;
     }
-    let kept = |name: &str| format!("directory = {:?}\ndata = true\n", dir.join(name).to_string_lossy());
+    let kept = |name: &str, role: &str| format!("directory = {:?}\n{role} = true\n", dir.join(name).to_string_lossy());
     for host in 0..hosts {
         let own: Vec<u16> = (0..shards).filter(|shard| shard % hosts == host).collect();
-        let (kept, port) = (kept(&format!("h{host}")), ports[usize::from(host)]);
+        let (kept, port) = (kept(&format!("h{host}"), "data"), ports[usize::from(host)]);
         write!(
             text,
             "\n[[host]]\nname = \"h{host}\"\nnumber = {}\naddress = \"127.0.0.1\"\nport = {port}\nshards = {own:?}\n\
@@ -139,7 +139,7 @@ fn text(shape: Shape, wait: WaitMode, shards: u16, dir: &Path, ports: &[u16]) ->
         )?;
     }
     if shape.path {
-        let (kept, port) = (kept("q").replace("data = true", "path = true"), ports[usize::from(hosts)]);
+        let (kept, port) = (kept("q", "path"), ports[usize::from(hosts)]);
         write!(
             text,
             "\n[[host]]\nname = \"q\"\nnumber = {PATH_HOST}\naddress = \"127.0.0.1\"\nport = {port}\nwait = {wait:?}\n{kept}"
@@ -152,7 +152,7 @@ fn text(shape: Shape, wait: WaitMode, shards: u16, dir: &Path, ports: &[u16]) ->
             "\n[[host]]\nname = \"s\"\nnumber = {SWITCH_HOST}\naddress = \"127.0.0.1\"\nport = {port}\n\
              switch_port = {switch_port}\nwait = {wait:?}\n{}\
              \n[[host]]\nname = \"m\"\nnumber = {MEASURING_HOST}\naddress = \"127.0.0.1\"\nport = {measuring}\n",
-            kept("s"),
+            kept("s", "data"),
         )?;
     }
     Ok(text)
