@@ -21,8 +21,11 @@ fn a_mount_in_a_pid_namespace_says_what_it_does_not_see_and_refuses() {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log).expect("a file"));
     let mut server = command.spawn().expect("unshare runs");
     wait_until("it is mounted", || is_mounted(&mountpoint));
-    let said = fs::read_to_string(&log).expect("text");
-    assert!(said.contains("pid namespace") && said.contains("--pid=host"), "{said}");
+    // It is said when the kernel has told the mount its protocol, which may be after the mount is seen.
+    wait_until("it says what it does not see", || {
+        let said = fs::read_to_string(&log).expect("text");
+        said.contains("pid namespace") && said.contains("--pid=host")
+    });
 
     let file = |name: &str, mode, uid, gid| {
         let path = mountpoint.join(name);
