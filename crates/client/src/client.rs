@@ -8,7 +8,7 @@ use crate::file::{self, File, OpenOptions};
 use crate::listing::{self, Listing, Sorted};
 use crate::metadata::{FileType, Metadata};
 use crate::names::{self, Replace, SetXattr, Space, Time};
-use crate::session::{Running, Session};
+use crate::session::{Running, Session, restarting};
 use crate::source::Source;
 use crate::walk::Link;
 use crate::whole::{Reader, Writer};
@@ -30,12 +30,15 @@ pub struct Options {
     pub patience: Duration,
     /// Path nodes are asked to follow paths, where there are any; else each name is looked up by itself.
     pub path_nodes: bool,
+    /// Bytes of memory for what path nodes have told of directories, by which the session follows most paths without asking anybody; with 0 it
+    /// asks for each path.
+    pub path_cache: usize,
 }
 
 impl Default for Options {
-    /// No key, ten seconds, and path nodes.
+    /// No key, ten seconds, path nodes, and 4 MiB.
     fn default() -> Options {
-        Options { key_file: None, patience: Duration::from_secs(10), path_nodes: true }
+        Options { key_file: None, patience: Duration::from_secs(10), path_nodes: true, path_cache: 4 << 20 }
     }
 }
 
@@ -102,7 +105,7 @@ impl Client {
     /// As open(2) with O_DIRECTORY, and as with O_NOFOLLOW too where that is [`Link::Itself`].
     pub async fn within(&self, caller: &Caller, path: impl AsRef<[u8]> + Send, link: Link) -> Result<Client, Error> {
         let (path, session) = (path.as_ref(), self.session().await?);
-        let is = names::directory(&session.asks(caller), path, link).await;
+        let is = restarting!(session, caller, |asks| names::directory(asks, path, link));
         let id = is.map_err(|error| error.at(&session.name, path))?;
         let name = format!("{}/{}", session.name, String::from_utf8_lossy(path).trim_matches('/'));
         Ok(Client { shared: self.shared.clone(), base: Some((id, name.trim_end_matches('/').into())) })
@@ -115,7 +118,7 @@ impl Client {
 
     /// What the session of this process has done.
     pub fn counters(&self) -> Counters {
-        self.shared.running.load().requests.counting.read()
+        self.shared.running.load().requests.counters()
     }
 
     /// Ends the session, also for its other clones: what it has open is given up at once.
@@ -149,7 +152,7 @@ macro_rules! first {
 
 /// Calls on a path, of both clients.
 macro_rules! calls {
-    (($session:ident, $caller:ident, $path:ident)
+    (($session:ident, $caller:ident, $path:ident, $asks:ident)
         $($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) -> $result:ty $(as $waits:ty)?, $example:literal = $does:expr;)*
     ) => {
         impl Client {
@@ -166,7 +169,7 @@ macro_rules! calls {
                     $($arg: $type,)*
                 ) -> Result<$result, Error> {
                     let ($path, $session) = (path.as_ref(), self.session().await?);
-                    let done: Result<$result, Error> = $does.await;
+                    let done: Result<$result, Error> = restarting!($session, $caller, |$asks| $does);
                     done.map_err(|error| error.at(&$session.name, $path))
                 }
             )*
@@ -193,119 +196,119 @@ macro_rules! calls {
 }
 
 calls! {
-    (session, caller, path)
+    (session, caller, path, asks)
 
     /// What a path leads to; a symbolic link at its end is followed.
     ///
     /// # Errors
     /// As stat(2).
     stat() -> Metadata, "let is = client.stat(me, \"/a/file\")"
-        = names::stat(&session.asks(caller), path, Link::Follow);
+        = names::stat(asks, path, Link::Follow);
 
     /// What a path leads to; a symbolic link at its end is what is told of.
     ///
     /// # Errors
     /// As lstat(2).
     lstat() -> Metadata, "let is = client.lstat(me, \"/a/link\")"
-        = names::stat(&session.asks(caller), path, Link::Itself);
+        = names::stat(asks, path, Link::Itself);
 
     /// Whether the caller may read (4), write (2) or execute and search (1) what a path leads to: their sum; 0 asks whether it is there.
     ///
     /// # Errors
     /// As access(2).
     access(mask: u32) -> (), "client.access(me, \"/a/file\", 4 | 2)"
-        = names::access(&session.asks(caller), path, mask);
+        = names::access(asks, path, mask);
 
     /// The target of a symbolic link.
     ///
     /// # Errors
     /// As readlink(2).
     readlink() -> Vec<u8>, "let target = client.readlink(me, \"/a/link\")"
-        = names::readlink(&session.asks(caller), path);
+        = names::readlink(asks, path);
 
     /// Makes a directory.
     ///
     /// # Errors
     /// As mkdir(2).
     mkdir(mode: u32) -> Metadata, "client.mkdir(me, \"/a/new\", 0o777)"
-        = names::mkdir(&session.asks(caller), path, mode);
+        = names::mkdir(asks, path, mode);
 
     /// Makes a file, FIFO, socket or device. `rdev`: of a device, as makedev(3) puts it together.
     ///
     /// # Errors
     /// As mknod(2).
     mknod(file_type: FileType, mode: u32, rdev: u32) -> Metadata, "client.mknod(me, \"/a/fifo\", FileType::Fifo, 0o600, 0)"
-        = names::mknod(&session.asks(caller), path, file_type, mode, rdev);
+        = names::mknod(asks, path, file_type, mode, rdev);
 
     /// Makes a symbolic link to `target`.
     ///
     /// # Errors
     /// As symlink(2).
     symlink(target: &[u8]) -> Metadata, "client.symlink(me, \"/a/link\", b\"file\")"
-        = names::symlink(&session.asks(caller), path, target);
+        = names::symlink(asks, path, target);
 
     /// Gives a file the further name `new`; of a symbolic link it is the link that gets it.
     ///
     /// # Errors
     /// As link(2).
     link(new: &[u8]) -> Metadata, "client.link(me, \"/a/file\", b\"/a/second\")"
-        = names::link(&session.asks(caller), path, new);
+        = names::link(asks, path, new);
 
     /// Removes a name of what is no directory.
     ///
     /// # Errors
     /// As unlink(2).
     unlink() -> (), "client.unlink(me, \"/a/file\")"
-        = names::unlink(&session.asks(caller), path);
+        = names::unlink(asks, path);
 
     /// Removes an empty directory.
     ///
     /// # Errors
     /// As rmdir(2).
     rmdir() -> (), "client.rmdir(me, \"/a/new\")"
-        = names::rmdir(&session.asks(caller), path);
+        = names::rmdir(asks, path);
 
     /// Gives what a path leads to the name `to` in place of its own.
     ///
     /// # Errors
     /// As renameat2(2).
     rename(to: &[u8], replace: Replace) -> (), "client.rename(me, \"/a/file\", b\"/b/file\", Replace::No)"
-        = names::rename(&session.asks(caller), path, to, replace);
+        = names::rename(asks, path, to, replace);
 
     /// Changes permission bits.
     ///
     /// # Errors
     /// As chmod(2).
     chmod(mode: u32) -> (), "client.chmod(me, \"/a/file\", 0o640)"
-        = names::chmod(&session.asks(caller), path, mode);
+        = names::chmod(asks, path, mode);
 
     /// Changes owner and group; what is `None` stays.
     ///
     /// # Errors
     /// As chown(2), and as lchown(2) with [`Link::Itself`].
     chown(uid: Option<u32>, gid: Option<u32>, link: Link) -> (), "client.chown(me, \"/a/file\", Some(1000), None, Link::Follow)"
-        = names::chown(&session.asks(caller), path, uid, gid, link);
+        = names::chown(asks, path, uid, gid, link);
 
     /// Changes access and modification time.
     ///
     /// # Errors
     /// As utimensat(2).
     utimens(atime: Time, mtime: Time, link: Link) -> (), "client.utimens(me, \"/a/file\", Time::Keep, Time::Now, Link::Follow)"
-        = names::utimens(&session.asks(caller), path, atime, mtime, link);
+        = names::utimens(asks, path, atime, mtime, link);
 
     /// Makes a file shorter, or longer by zeros.
     ///
     /// # Errors
     /// As truncate(2).
     truncate(size: u64) -> (), "client.truncate(me, \"/a/file\", 0)"
-        = names::truncate(&session.asks(caller), path, size);
+        = names::truncate(asks, path, size);
 
     /// The value of an extended attribute.
     ///
     /// # Errors
     /// As getxattr(2), and as lgetxattr(2) with [`Link::Itself`].
     getxattr(name: &[u8], link: Link) -> Vec<u8>, "let value = client.getxattr(me, \"/a/file\", b\"user.what\", Link::Follow)"
-        = names::getxattr(&session.asks(caller), path, name, link);
+        = names::getxattr(asks, path, name, link);
 
     /// Sets an extended attribute.
     ///
@@ -313,28 +316,28 @@ calls! {
     /// As setxattr(2), and as lsetxattr(2) with [`Link::Itself`].
     setxattr(name: &[u8], value: &[u8], how: SetXattr, link: Link) -> (),
         "client.setxattr(me, \"/a/file\", b\"user.what\", b\"this\", SetXattr::Any, Link::Follow)"
-        = names::setxattr(&session.asks(caller), path, name, value, how, link);
+        = names::setxattr(asks, path, name, value, how, link);
 
     /// The names of the extended attributes.
     ///
     /// # Errors
     /// As listxattr(2), and as llistxattr(2) with [`Link::Itself`].
     listxattr(link: Link) -> Vec<Vec<u8>>, "let names = client.listxattr(me, \"/a/file\", Link::Follow)"
-        = names::listxattr(&session.asks(caller), path, link);
+        = names::listxattr(asks, path, link);
 
     /// Removes an extended attribute.
     ///
     /// # Errors
     /// As removexattr(2), and as lremovexattr(2) with [`Link::Itself`].
     removexattr(name: &[u8], link: Link) -> (), "client.removexattr(me, \"/a/file\", b\"user.what\", Link::Follow)"
-        = names::removexattr(&session.asks(caller), path, name, link);
+        = names::removexattr(asks, path, name, link);
 
     /// What the file system has room for.
     ///
     /// # Errors
     /// As statfs(2).
     statfs() -> Space, "let space = client.statfs(me, \"/\")"
-        = names::statfs(&session.asks(caller), path);
+        = names::statfs(asks, path);
 
     /// Opens a file, or makes it.
     ///
@@ -342,35 +345,35 @@ calls! {
     /// As open(2). EISDIR: of a directory, which [`list`](Self::list) reads, also for reading. ENXIO: of a FIFO, a socket or a device. EINVAL: of
     /// options that contradict each other.
     open(options: &OpenOptions) -> File as blocking::File, "let file = client.open(me, \"/a/file\", &OpenOptions::create())"
-        = file::open(&session, caller, path, options);
+        = file::open(asks, &session, path, options);
 
     /// Makes a file without a name. It gets that of the path by `take_name`, and is gone if it is closed before.
     ///
     /// # Errors
     /// As open(2) with O_TMPFILE.
     unnamed(mode: u32) -> File as blocking::File, "let file = client.unnamed(me, \"/a/file\", 0o666)"
-        = file::unnamed(&session, caller, path, mode);
+        = file::unnamed(asks, &session, path, mode);
 
     /// Reads a directory, with `attributes` also those of each entry.
     ///
     /// # Errors
     /// As opendir(3).
     list(attributes: bool) -> Listing as blocking::Listing, "let entries = client.list(me, \"/a\", true)"
-        = listing::open(&session, caller, path, attributes);
+        = listing::open(asks, &session, path, attributes);
 
     /// Reads a directory in the byte order of its names.
     ///
     /// # Errors
     /// ENOENT and the like come with its first names.
     sorted() -> Sorted as blocking::Sorted, "let names = client.sorted(me, \"/a\")"
-        = async { Ok(Sorted::new(&session, caller, path)) };
+        = async { Ok(Sorted::new(asks, &session, path)) };
 
     /// Reads a file from its beginning to its end.
     ///
     /// # Errors
     /// As open(2).
     get() -> Reader as blocking::Reader, "let bytes = client.get(me, \"/a/file\")"
-        = async { file::open(&session, caller, path, &OpenOptions::default()).await.map(Reader::new) };
+        = async { file::open(asks, &session, path, &OpenOptions::default()).await.map(Reader::new) };
 
     /// Writes a file as a whole: it gets its name when all of it is there, and until then the name leads to what it led to. A symbolic link of that
     /// name is replaced, not followed. `mode`: its permission bits, without those of the caller's umask.
@@ -378,14 +381,14 @@ calls! {
     /// # Errors
     /// As open(2) with O_TMPFILE.
     put(mode: u32, replace: Replace) -> Writer as blocking::Writer, "let file = client.put(me, \"/a/file\", 0o666, Replace::Yes)"
-        = async { file::unnamed(&session, caller, path, mode).await.map(|file| Writer::new(file, replace)) };
+        = async { file::unnamed(asks, &session, path, mode).await.map(|file| Writer::new(file, replace)) };
 
     /// All bytes of a file, which may be `most` at most.
     ///
     /// # Errors
     /// As open(2) and read(2). EFBIG: it is longer.
     read(most: usize) -> Vec<u8>, "let bytes = client.read(me, \"/a/file\", 1 << 20)" = async {
-        let file = file::open(&session, caller, path, &OpenOptions::default()).await?;
+        let file = file::open(asks, &session, path, &OpenOptions::default()).await?;
         let (mut reader, mut all) = (Reader::new(file), Vec::new());
         while let Some(bytes) = reader.next().await? {
             if bytes.len() > most - all.len() {

@@ -41,8 +41,12 @@ counters! {
     abandoned,
     /// Names that were looked up on the way of a path, one by one.
     lookups,
-    /// Names that a path node has followed for this session, many by one request.
+    /// Names that a path node has followed for this session, many by one request, or that the session itself has (`paths_kept`).
     names_followed,
+    /// Paths that were followed by what the session keeps of path nodes' answers, without asking one.
+    paths_kept,
+    /// Requests that were not executed, since what the session keeps might not be right any more: it has asked anew.
+    paths_behind,
     /// Bytes read from files.
     read_bytes,
     /// Bytes written to files.

@@ -139,21 +139,21 @@ impl Drop for File {
 }
 
 pub(crate) async fn open(
+    asks: &Asks<'_>,
     session: &Session,
-    caller: &Caller,
     path: &[u8],
     options: &OpenOptions,
 ) -> Result<File, Error> {
     if !options.is_sound() {
         return Err(Errno::EINVAL.into());
     }
-    let asks = session.asks(caller);
+    let caller = asks.caller;
     let (mode, creates) = (options.open_mode(caller), options.create || options.create_new);
     let link = if options.create_new || options.no_follow { Link::Itself } else { Link::Follow };
     for _ in 0..ATTEMPTS {
-        let place = match walk::find(&asks, path, link, creates).await? {
-            Found::Inode(_) if options.create_new => return Err(Errno::EEXIST.into()),
-            Found::Inode(attr) => {
+        let place = match walk::find(asks, path, link, creates).await? {
+            Found::Inode(_) | Found::Exact(..) if options.create_new => return Err(Errno::EEXIST.into()),
+            Found::Inode(attr) | Found::Exact(attr, _) => {
                 match attr.kind {
                     Kind::File => {}
                     Kind::Directory => return Err(Errno::EISDIR.into()),
@@ -193,9 +193,9 @@ pub(crate) async fn open(
 }
 
 /// A file without a name, in the directory of `path`.
-pub(crate) async fn unnamed(session: &Session, caller: &Caller, path: &[u8], mode: u32) -> Result<File, Error> {
-    let asks = session.asks(caller);
-    let place = walk::place(&asks, path).await?;
+pub(crate) async fn unnamed(asks: &Asks<'_>, session: &Session, path: &[u8], mode: u32) -> Result<File, Error> {
+    let caller = asks.caller;
+    let place = walk::place(asks, path).await?;
     if !matches!(place.last, Last::Name(_)) || place.slash {
         return Err(Errno::EISDIR.into());
     }

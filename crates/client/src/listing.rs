@@ -3,7 +3,7 @@
 use crate::caller::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::metadata::{FileType, Metadata};
-use crate::session::Session;
+use crate::session::{Asks, Session, restarting};
 use crate::walk::{self, Link};
 use onpath_session::fs::{FsOp, FsReply, Handle};
 use onpath_wire::errno::Errno;
@@ -49,15 +49,14 @@ impl Drop for Listing {
     }
 }
 
-pub(crate) async fn open(session: &Session, caller: &Caller, path: &[u8], attributes: bool) -> Result<Listing, Error> {
-    let asks = session.asks(caller);
-    let attr = walk::resolve(&asks, path, Link::Follow).await?;
+pub(crate) async fn open(asks: &Asks<'_>, session: &Session, path: &[u8], attributes: bool) -> Result<Listing, Error> {
+    let attr = walk::resolve(asks, path, Link::Follow).await?;
     if attr.kind != Kind::Directory {
         return Err(Errno::ENOTDIR.into());
     }
     match asks.ask(FsOp::OpenDir { id: attr.id, noatime: false }).await? {
         FsReply::Opened(opened) => {
-            let (session, caller, path) = (session.clone(), caller.clone(), path.to_vec());
+            let (session, caller, path) = (session.clone(), asks.caller.clone(), path.to_vec());
             // "." and ".." are nobody's names.
             let (handle, after) = (opened.handle, Cookie::DOTDOT);
             Ok(Listing { session, caller, path, id: attr.id, handle, after, attributes })
@@ -168,8 +167,8 @@ impl Ord for ByName {
 }
 
 impl Sorted {
-    pub(crate) fn new(session: &Session, caller: &Caller, path: &[u8]) -> Sorted {
-        let (session, caller, path) = (session.clone(), caller.clone(), path.to_vec());
+    pub(crate) fn new(asks: &Asks<'_>, session: &Session, path: &[u8]) -> Sorted {
+        let (session, caller, path) = (session.clone(), asks.caller.clone(), path.to_vec());
         Sorted { session, caller, path, names: Vec::new(), from: None, complete: false, taken: false }
     }
 
@@ -199,7 +198,8 @@ impl Sorted {
         if !self.session.is_here() {
             return Err(Error::new(ErrorKind::Forked));
         }
-        let mut listing = open(&self.session, &self.caller, &self.path, false).await?;
+        let Sorted { session, caller, path, .. } = &*self;
+        let mut listing = restarting!(session, caller, |asks| open(asks, session, path, false))?;
         let (mut least, mut complete) = (BinaryHeap::new(), true);
         while let Some(page) = listing.page().await? {
             for entry in page.into_iter().filter(|entry| Some(entry.name.as_slice()) > name) {

@@ -66,8 +66,10 @@ fn unexpected<T>() -> Result<T, Error> {
 }
 
 pub(crate) async fn stat(asks: &Asks<'_>, path: &[u8], link: Link) -> Result<Metadata, Error> {
-    let attr = walk::resolve(asks, path, link).await?;
-    of_inode(asks, attr.id).await
+    match walk::look(asks, path, link).await? {
+        (attr, Some(btime)) => Ok(Metadata::of(&attr, Some(btime))),
+        (attr, None) => of_inode(asks, attr.id).await,
+    }
 }
 
 pub(crate) async fn of_inode(asks: &Asks<'_>, id: InodeId) -> Result<Metadata, Error> {

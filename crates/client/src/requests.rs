@@ -1,13 +1,13 @@
 //! Requests of a session that wait for their answers, each as a future.
 
 use crate::caller::Caller;
-use crate::counters::{Counting, add};
+use crate::counters::{Counters, Counting, add};
 use crate::error::{Error, ErrorKind};
 use crate::way::Connected;
 use futures_channel::oneshot;
 use hashbrown::HashMap;
 use onpath_host::node::{Effects, Node, Port};
-use onpath_session::fs::{FsOp, FsReply, FsRequest, FsResult, Handle};
+use onpath_session::fs::{FsOp, FsReply, FsRequest, FsResult, Handle, WaysAt};
 use onpath_session::protected::Levels;
 use onpath_session::{ReadCaller, Session, SessionIn, SessionOut};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -94,6 +94,21 @@ impl Requests {
         assert!(self.driven.set(driven).is_ok(), "a session is driven once");
     }
 
+    /// What the session has done.
+    pub(crate) fn counters(&self) -> Counters {
+        let mut counters = self.counting.read();
+        let driven = self.driven.get().and_then(|driven| Some((driven.node.upgrade()?, &driven.port)));
+        let status = driven.map(|(node, port)| node.with_role(port, |session| session.status())).unwrap_or_default();
+        for (name, value) in status {
+            match name {
+                "ways_followed" => counters.paths_kept = value,
+                "ways_behind" => counters.paths_behind = value,
+                _ => {}
+            }
+        }
+        counters
+    }
+
     /// The way on which the session may be joined anew; said once.
     pub(crate) fn connected(&self, way: Connected) {
         assert!(self.way.set(way).is_ok(), "a session has one way");
@@ -108,8 +123,9 @@ impl Requests {
         self: &Arc<Self>,
         caller: &Caller,
         op: FsOp,
+        by_ways: Option<WaysAt>,
     ) -> impl Future<Output = Result<FsReply, Error>> + Send + 'static + use<> {
-        let asked = self.begin(caller, op);
+        let asked = self.begin(caller, op, by_ways);
         async move {
             match asked?.await {
                 Ok(mut answered) => Ok(answered.result.take().expect("taken once")?),
@@ -118,7 +134,7 @@ impl Requests {
         }
     }
 
-    fn begin(&self, caller: &Caller, op: FsOp) -> Result<oneshot::Receiver<Answered>, Error> {
+    fn begin(&self, caller: &Caller, op: FsOp, by_ways: Option<WaysAt>) -> Result<oneshot::Receiver<Answered>, Error> {
         let over = |why: &str| Error::new(ErrorKind::Over(why.to_owned()));
         let (answer, answered) = oneshot::channel();
         let number = {
@@ -135,7 +151,7 @@ impl Requests {
         };
         add(&self.counting.requests, 1);
         let caller = caller.asks(number, self.levels);
-        match self.submit(SessionIn::Fs(FsRequest { unique: number.into(), caller, op })) {
+        match self.submit(SessionIn::Fs(FsRequest { unique: number.into(), caller, op, by_ways })) {
             true => Ok(answered),
             false => Err(over("it was closed")),
         }
@@ -146,7 +162,7 @@ impl Requests {
         let unique = self.lock().next().into();
         let caller = Caller::default().asks(0, self.levels);
         let op = FsOp::Release { handle, flock_owner: None };
-        self.submit(SessionIn::Fs(FsRequest { unique, caller, op }));
+        self.submit(SessionIn::Fs(FsRequest { unique, caller, op, by_ways: None }));
     }
 
     /// Gives something to the session; false if that is gone.

@@ -11,13 +11,19 @@ use onpath_host::journal::Commit;
 use onpath_host::member::NoJournal;
 use onpath_host::node::{Node, NodeBuilder};
 use onpath_host::udp::Wait;
-use onpath_session::fs::{FsOp, FsReply};
+use onpath_session::fs::{FsOp, FsReply, WaysAt};
 use onpath_session::protected::Levels;
-use onpath_session::{AccessTimes, SessionConfig, SessionIn};
+use onpath_session::{AccessTimes, KeptWays, SessionConfig, SessionIn};
+use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, NodeId};
+use std::hash::{BuildHasher, RandomState};
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How often a call begins again by kept ways; then it goes without.
+const RESTARTS_MAX: u32 = 3;
 
 /// A session that runs in this process.
 pub(crate) struct Running {
@@ -49,6 +55,7 @@ impl Running {
             in_halves: false,
             caches: false,
             identity: there.identity.clone(),
+            kept_ways: kept_ways(options),
         });
         let has_path_node = options.path_nodes && there.map.has_path_nodes();
         let requests = Arc::new(Requests::new());
@@ -84,8 +91,18 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn asks<'a>(&'a self, caller: &'a Caller) -> Asks<'a> {
         let Running { requests, has_path_node, .. } = &*self.running;
-        Asks { requests, caller, root: self.root, has_path_node: *has_path_node }
+        let (by_ways, restarts) = (AtomicU64::new(0), 0);
+        Asks { requests, caller, root: self.root, has_path_node: *has_path_node, by_ways, restarts }
     }
+}
+
+/// How a session keeps ways.
+fn kept_ways(options: &Options) -> KeptWays {
+    let mut key = [0; 16];
+    let (low, high) = key.split_at_mut(8);
+    low.copy_from_slice(&RandomState::new().hash_one(0).to_le_bytes());
+    high.copy_from_slice(&RandomState::new().hash_one(1).to_le_bytes());
+    KeptWays { bytes: if options.path_nodes { options.path_cache } else { 0 }, key }
 }
 
 impl Deref for Session {
@@ -117,8 +134,7 @@ impl Drop for Running {
     }
 }
 
-/// A session, and as whom it is asked.
-#[derive(Clone, Copy)]
+/// A session, as whom it is asked, and what one call on a path rests on.
 pub(crate) struct Asks<'a> {
     pub(crate) requests: &'a Arc<Requests>,
     pub(crate) caller: &'a Caller,
@@ -126,11 +142,37 @@ pub(crate) struct Asks<'a> {
     pub(crate) root: InodeId,
     /// Whether there is somebody to follow names.
     pub(crate) has_path_node: bool,
+    /// The state of the kept ways that have led here, until a request says so; 0 if none have.
+    by_ways: AtomicU64,
+    /// How often the call has begun again, since kept ways were not right any more.
+    restarts: u32,
 }
 
 impl Asks<'_> {
     pub(crate) fn ask(&self, op: FsOp) -> impl Future<Output = Result<FsReply, Error>> + Send + 'static + use<> {
-        self.requests.ask(self.caller, op)
+        // To follow more names nobody is asked for anything there.
+        let is_way = matches!(op, FsOp::Resolve { .. });
+        let by_ways = if is_way { None } else { WaysAt::of(self.by_ways.swap(0, Ordering::Relaxed)) };
+        self.requests.ask(self.caller, op, by_ways)
+    }
+
+    /// Whether kept ways may lead.
+    pub(crate) fn keeps(&self) -> bool {
+        self.restarts < RESTARTS_MAX
+    }
+
+    /// Kept ways have led here in this state. Of several the first counts: the others are no older.
+    pub(crate) fn led_by(&self, at: WaysAt) {
+        _ = self.by_ways.compare_exchange(0, at.number(), Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Whether a call is to be made once more, from its path on: kept ways were not right, or nobody has looked whether they were. Nothing has
+    /// happened then. After some times none are followed.
+    pub(crate) fn restarts<T>(&mut self, done: &Result<T, Error>) -> bool {
+        let is_unseen = std::mem::take(self.by_ways.get_mut()) != 0;
+        let restarts = is_unseen || done.as_ref().is_err_and(|error| error.is(Errno::ERESTART));
+        self.restarts += u32::from(restarts);
+        restarts && self.restarts <= RESTARTS_MAX
     }
 
     pub(crate) fn levels(&self) -> Levels {
@@ -145,3 +187,18 @@ impl Asks<'_> {
         add(&self.requests.counting.names_followed, names as u64);
     }
 }
+
+/// Makes a call on a path, again from its beginning as long as [`Asks::restarts`] says so.
+macro_rules! restarting {
+    ($session:expr, $caller:expr, |$asks:ident| $call:expr) => {{
+        let mut asks = $session.asks($caller);
+        loop {
+            let $asks = &asks;
+            let done = $call.await;
+            if !asks.restarts(&done) {
+                break done;
+            }
+        }
+    }};
+}
+pub(crate) use restarting;

@@ -53,6 +53,8 @@ pub(crate) struct Place {
 /// What a path leads to.
 pub(crate) enum Found {
     Inode(AttrWire),
+    /// Nothing of it is older than the call: what it is, and when it was made.
+    Exact(AttrWire, i64),
     Missing(Place),
 }
 
@@ -88,8 +90,14 @@ enum End {
 
 /// What a path leads to, from where paths begin.
 pub(crate) async fn resolve(asks: &Asks<'_>, path: &[u8], link: Link) -> Result<AttrWire, Error> {
+    Ok(look(asks, path, link).await?.0)
+}
+
+/// The same; and when it was made, if all of it is as of now.
+pub(crate) async fn look(asks: &Asks<'_>, path: &[u8], link: Link) -> Result<(AttrWire, Option<i64>), Error> {
     match walk(asks, path, link, End::Inode).await? {
-        Found::Inode(attr) => Ok(attr),
+        Found::Inode(attr) => Ok((attr, None)),
+        Found::Exact(attr, btime) => Ok((attr, Some(btime))),
         Found::Missing(_) => Err(Errno::ENOENT.into()),
     }
 }
@@ -103,7 +111,7 @@ pub(crate) async fn find(asks: &Asks<'_>, path: &[u8], link: Link, create: bool)
 pub(crate) async fn place(asks: &Asks<'_>, path: &[u8]) -> Result<Place, Error> {
     match walk(asks, path, Link::Itself, End::Before).await? {
         Found::Missing(place) => Ok(place),
-        Found::Inode(root) => Ok(Place { dir: root.id, last: Last::Root, slash: false }),
+        Found::Inode(root) | Found::Exact(root, _) => Ok(Place { dir: root.id, last: Last::Root, slash: false }),
     }
 }
 
@@ -112,6 +120,7 @@ enum At {
     /// At a directory of which nothing else is known.
     Directory(InodeId),
     Inode(AttrWire),
+    Exact(AttrWire, i64),
 }
 
 impl At {
@@ -120,7 +129,7 @@ impl At {
         match self {
             At::Directory(id) => Ok(*id),
             At::Inode(attr) if attr.kind == Kind::Directory => Ok(attr.id),
-            At::Inode(_) => Err(Errno::ENOTDIR),
+            At::Inode(_) | At::Exact(..) => Err(Errno::ENOTDIR),
         }
     }
 }
@@ -144,8 +153,8 @@ async fn walk(asks: &Asks<'_>, path: &[u8], link: Link, end: End) -> Result<Foun
         match part {
             Part::IsDirectory => {}
             Part::Here | Part::Up if is_last && end == End::Before => {
-                search(asks, dir).await?;
-                return Ok(here(if part == Part::Here { Last::Here } else { Last::Up }));
+                let last = if part == Part::Here { Last::Here } else { Last::Up };
+                return search(asks, dir).await.map(|()| here(last));
             }
             Part::Here => search(asks, dir).await?,
             Part::Up => {
@@ -175,9 +184,7 @@ async fn walk(asks: &Asks<'_>, path: &[u8], link: Link, end: End) -> Result<Foun
                     continue;
                 }
                 links += 1;
-                if links > LINKS_MAX {
-                    return Err(Errno::ELOOP.into());
-                }
+                check_links(links)?;
                 if asks.caller.uid != found.uid && asks.levels().keeps(&found) {
                     return Err(Errno::EACCES.into());
                 }
@@ -190,10 +197,11 @@ async fn walk(asks: &Asks<'_>, path: &[u8], link: Link, end: End) -> Result<Foun
             }
         }
     }
-    match at {
-        At::Inode(attr) => Ok(Found::Inode(attr)),
-        At::Directory(id) => Ok(Found::Inode(attr_of(asks, id).await?)),
-    }
+    Ok(match at {
+        At::Inode(attr) => Found::Inode(attr),
+        At::Exact(attr, btime) => Found::Exact(attr, btime),
+        At::Directory(id) => Found::Inode(attr_of(asks, id).await?),
+    })
 }
 
 /// Lets a path node lead from a directory, as far as it can: on to another one, or to what the last of the names is. What it has led through
@@ -209,23 +217,30 @@ async fn lead(asks: &Asks<'_>, at: At, todo: &mut VecDeque<Part>, link: Link, en
     if !asks.has_path_node || count < 2 {
         return Ok(at);
     }
+    let kept = asks.keeps();
     if end == End::Inode {
-        match asks.ask(FsOp::Resolve { from, names: names.clone(), look: true }).await? {
-            FsReply::Resolved { dir, names } => return Ok(led(asks, at, todo, dir, names)),
+        match asks.ask(FsOp::Resolve { from, names: names.clone(), look: true, kept }).await? {
+            FsReply::Resolved { dir, names, .. } => return Ok(led(asks, at, todo, dir, names)),
             reply => {
-                let found = entry(reply)?;
+                let (found, btime) = match reply {
+                    FsReply::Attr { attr, btime } => (attr, Some(btime)),
+                    reply => (entry(reply)?, None),
+                };
                 // A link that is to be followed leads on from where it is, which that does not say.
                 if found.kind != Kind::Symlink || count == todo.len() && link == Link::Itself {
                     asks.count_followed(count);
                     todo.drain(..count);
-                    return Ok(At::Inode(found));
+                    return Ok(btime.map_or(At::Inode(found), |btime| At::Exact(found, btime)));
                 }
             }
         }
     }
     names.pop();
-    match asks.ask(FsOp::Resolve { from, names, look: false }).await? {
-        FsReply::Resolved { dir, names } => Ok(led(asks, at, todo, dir, names)),
+    match asks.ask(FsOp::Resolve { from, names, look: false, kept }).await? {
+        FsReply::Resolved { dir, names, by_ways } => {
+            by_ways.into_iter().for_each(|at| asks.led_by(at));
+            Ok(led(asks, at, todo, dir, names))
+        }
         _ => Err(Errno::EIO.into()),
     }
 }
@@ -249,6 +264,10 @@ pub(crate) async fn target(asks: &Asks<'_>, id: InodeId) -> Result<Vec<u8>, Erro
         FsReply::Target(target) => Ok(target),
         _ => Err(Errno::EIO.into()),
     }
+}
+
+fn check_links(links: u32) -> Result<(), Errno> {
+    if links > LINKS_MAX { Err(Errno::ELOOP) } else { Ok(()) }
 }
 
 fn check(path: &[u8]) -> Result<(), Errno> {

@@ -60,6 +60,7 @@ fn allowed(identity: &Identity, request: &Request) -> Result<(), Refusal> {
     use Request as Q;
     match request {
         Q::Lookup { .. }
+        | Q::LookupLed { .. }
         | Q::Resolve { .. }
         | Q::GetAttr { .. }
         | Q::GetAttrs { .. }

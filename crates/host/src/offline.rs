@@ -47,7 +47,7 @@ pub fn settle(path: &Path, watcher: &Arc<dyn Watcher>) -> Result<(), ServerError
         commit: Commit::Interval(10),
         checkpoint_bytes: CHECKPOINT_BYTES,
         memory_bytes: None,
-        path_memory: None,
+        path: None,
         tracking: TrackingOptions::default(),
     };
     let alone = ServerBuilder::open(path, options, watcher.clone())?.start_alone()?;

@@ -15,8 +15,9 @@ use crate::stream::{ServerConfig, StreamError, StreamServer, status_json};
 use crate::sys;
 use onpath_data::DataNode;
 use onpath_meta::{Replayed, Shard, SyncPolicy};
+pub use onpath_path::IndexKind;
 use onpath_path::{PathConfig, PathNode};
-use onpath_session::{AccessTimes, SessionConfig};
+use onpath_session::{AccessTimes, KeptWays, SessionConfig};
 use onpath_switch::{Switch, SwitchConfig};
 use onpath_wire::disk::record::Counter;
 use onpath_wire::header::{Header, MessageKind};
@@ -59,10 +60,21 @@ pub struct ServerOptions {
     pub checkpoint_bytes: u64,
     /// Bytes of memory that names, inodes and listings may take; what is more stays on the disk. None: no limit.
     pub memory_bytes: Option<u64>,
-    /// Bytes of memory that the path node of this process may take; none: there is none.
-    pub path_memory: Option<u64>,
+    /// The path node of this process, if there is one.
+    pub path: Option<PathOptions>,
     /// How directories are tracked.
     pub tracking: TrackingOptions,
+}
+
+/// A path node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathOptions {
+    /// Bytes of memory that it may take.
+    pub memory: u64,
+    /// In what it keeps directories.
+    pub index: IndexKind,
+    /// It asks for all of them when it starts.
+    pub loads: bool,
 }
 
 /// How directories are tracked.
@@ -176,7 +188,7 @@ impl ServerBuilder {
     /// Opens DIR, formats it if it is empty, and recovers its state; the watcher is told how far that is.
     pub fn open(path: &Path, options: ServerOptions, watcher: Arc<dyn Watcher>) -> Result<ServerBuilder, ServerError> {
         let dir = Dir::open_or_format(path, options.shards, options.secrets)?;
-        let path_nodes = options.path_memory.map(|_| dir.shape().data_node).into_iter().collect();
+        let path_nodes = options.path.map(|_| dir.shape().data_node).into_iter().collect();
         ServerBuilder::of_dir(dir, Next::default(), path_nodes, options, watcher)
     }
 
@@ -266,11 +278,11 @@ impl ServerBuilder {
         let numbered = shape.shards.iter().zip(shards);
         let shards: Vec<_> =
             numbered.map(|(&number, shard)| builder.add(NodeId::shard(number), shard, NoEffects)).collect();
-        if let Some(memory) = options.path_memory {
+        if let Some(PathOptions { memory, index, loads }) = options.path {
             let node = NodeId::path(shape.data_node);
             let key = sys::random_bytes().map_err(|source| ServerError::Io { what: "random bytes", source })?;
             let (map, cluster, memory_bytes) = (shape.map.clone(), superblock.fsid as u32, memory as usize);
-            let config = PathConfig { node, cluster, map, term: dir.term, key, memory_bytes };
+            let config = PathConfig { node, cluster, map, term: dir.term, key, memory_bytes, index, loads };
             builder.add(node, PathNode::new(config, HugePages), NoEffects);
         }
         if !shape.whole {
@@ -310,6 +322,7 @@ impl ServerBuilder {
             in_halves: self.options.commit == Commit::Sync,
             caches: false,
             identity: None,
+            kept_ways: KeptWays::default(),
         })
     }
 

@@ -23,6 +23,16 @@ pub enum Planted {
     MovedWithoutRecall,
     /// P-1: path parts are granted of what a prepared rename moves (schedule K4).
     GrantedWhileMoving,
+    /// P-5: clients are not told that ways through a directory are to be forgotten.
+    WaysKept,
+    /// P-5: only the home itself tells them.
+    ForgottenHereOnly,
+    /// P-5: they are told before path nodes are asked to let go (schedule K1).
+    ForgottenTooEarly,
+    /// P-5: a copy of a request that was executed is behind all the same (schedule K5).
+    BehindAlthoughDone,
+    /// P-5: requests by ways are executed whatever their session has not heard.
+    AnyPosition,
     /// P-1: a home that has begun anew waits for no lease that it gave before.
     ForgottenLeases,
     /// a restarted owner believes that nobody holds anything (schedules D2, schedule F6).

@@ -385,7 +385,8 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         core.send_after(header.source, reply, RecordSeq(0), onpath_kernel::Need::ByDestination);
         return Ok(());
     }
-    let body: RequestBody = packet.body()?;
+    let mut body: RequestBody = packet.body()?;
+    let way = body.request.take_way().map(Box::new);
     let what = body.request.describe();
     if forwarded && (what.changes != Changes::NOTHING || what.repeated != Repeated::Executed) {
         return Err(onpath_wire::WireError::Bad("forwarded request that changes something"));
@@ -410,6 +411,9 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         core.state.counters.busy += 1;
         return Ok(()); // it comes again
     }
+    if is_behind(core, session, header) {
+        return Ok(());
+    }
     let running = &mut core.state.running;
     if running.len() >= OPERATIONS_MAX && what.waits {
         if !running.contains(&(session, header.seq)) {
@@ -429,6 +433,7 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         until_ns,
         caller: body.caller,
         bound: packet.bound.then(|| what.about.inode().unwrap_or(InodeId::ROOT)),
+        way,
         tracked: Tracked::of(packet),
         early: what.early,
         remembered: what.is_remembered(),
@@ -437,6 +442,19 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
     };
     core.start(Job::Request(Box::new((req, body.request))));
     Ok(())
+}
+
+/// Answers a request that comes by ways which may not be right any more (P-5). Who has been answered before gets that answer, whatever was
+/// heard since (schedule K5).
+fn is_behind(core: &mut Core, session: SessionId, header: &Header) -> bool {
+    let is_known = core.state.running.contains(&(session, header.seq)) || !is_new(core, session, header);
+    if is_known && !planted::is(Planted::BehindAlthoughDone) {
+        return false;
+    }
+    let Some(reply) = dir::ways::behind(core, header) else { return false };
+    let reply = core.state.reply_packet(header.seq, &reply);
+    core.send_after(header.source, reply, RecordSeq(0), onpath_kernel::Need::ByDestination);
+    true
 }
 
 /// Whether nothing is known of a request.
@@ -502,6 +520,7 @@ impl Job {
                 Peer::DirectoryAsk { parent, name } => {
                     Box::pin(ops::lookup::directory(&cx, from, seq, parent, &name)).await;
                 }
+                Peer::PathsAsk { from: begin } => cx.with(|core| dir::load::asked(core, cx.op(), from, seq, begin)),
                 Peer::PathLeaseAsk => cx.with(|core| dir::leases::asked(core, cx.op(), from.node, seq)),
                 _ => cx.with(|core| core.state.counters.malformed += 1),
             },
@@ -552,6 +571,7 @@ async fn peer_job(cx: &crate::Cx, from: ShardId, term: Term, seq: RequestSeq, pe
             dir::owner::asked(cx, holder, seq, dir, parts);
         }
         Peer::Recall { dir, parts, job } => dir::site::recalled(cx, from, seq, dir, parts, job).await,
+        Peer::ForgetWays { dir } => dir::ways::told(cx, from, seq, dir),
         Peer::Applied { dir, upto } => dir::site::applied(cx, from, dir, upto),
         Peer::Push { dir, batch } => dir::owner::pushed(cx, from, seq, dir, batch),
         Peer::Floor { upto } => dir::owner::floor(cx, NodeId::shard(from), seq, upto),

@@ -8,10 +8,11 @@ use crate::progress::Progress;
 use crate::signals;
 use crate::teller::Own;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use onpath_fuse::mount::{MountOptions, detach_dead};
 use onpath_host::dir::read_superblock;
 use onpath_host::journal::Commit;
-use onpath_host::server::{CHECKPOINT_BYTES, ServerBuilder, ServerOptions, TrackingOptions};
+use onpath_host::server::{CHECKPOINT_BYTES, IndexKind, PathOptions, ServerBuilder, ServerOptions, TrackingOptions};
 use onpath_session::{Session, SessionIn};
 use onpath_wire::ids::NodeId;
 use onpath_wire::limits::COMMIT_INTERVAL_MS;
@@ -58,6 +59,12 @@ pub(crate) struct DevArgs {
     /// of a path by one request.
     #[arg(long, env = "ONPATH_PATH_MEMORY", value_parser = parse_path_memory, value_name = "BYTES", default_value = PATH_MEMORY)]
     path_memory: u64,
+    /// In what the path node keeps directories.
+    #[arg(long, env = "ONPATH_PATH_INDEX", value_parser = path_index(), value_name = "INDEX", default_value = "hi")]
+    path_index: IndexKind,
+    /// The path node asks for all directories when it starts, as many as there is room for; else for each when somebody needs it.
+    #[arg(long, env = "ONPATH_PATH_LOAD")]
+    path_load: bool,
     /// Refuse a DIR that holds no file system yet, instead of formatting it.
     #[arg(long)]
     existing: bool,
@@ -83,6 +90,11 @@ pub(crate) const PATH_MEMORY_MIN: u64 = 1 << 20;
 
 pub(crate) fn parse_meta_memory(text: &str) -> Result<u64, String> {
     parse_bytes(text, META_MEMORY_MIN)
+}
+
+fn path_index() -> impl TypedValueParser<Value = IndexKind> {
+    let words = IndexKind::ALL.map(IndexKind::word);
+    PossibleValuesParser::new(words).map(|word| IndexKind::of_word(&word).expect("one of them"))
 }
 
 fn parse_path_memory(text: &str) -> Result<u64, String> {
@@ -119,13 +131,14 @@ impl DevArgs {
             TrackingForm::Owner => Form::Owner,
             TrackingForm::Network => Form::Network,
         };
+        let path = PathOptions { memory: self.path_memory, index: self.path_index, loads: self.path_load };
         ServerOptions {
             shards: self.shards,
             secrets: None,
             commit,
             checkpoint_bytes: self.checkpoint_bytes,
             memory_bytes: self.meta_memory,
-            path_memory: Some(self.path_memory).filter(|&bytes| bytes > 0),
+            path: (self.path_memory > 0).then_some(path),
             tracking: TrackingOptions { form, ..TrackingOptions::default() },
         }
     }

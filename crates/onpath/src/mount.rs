@@ -15,7 +15,7 @@ use onpath_host::journal::Commit;
 use onpath_host::member::NoJournal;
 use onpath_host::node::NodeBuilder;
 use onpath_host::progress::{Stage, Watcher};
-use onpath_session::{Session, SessionConfig};
+use onpath_session::{KeptWays, Session, SessionConfig};
 use onpath_wire::identity::Identity;
 use onpath_wire::ids::NodeId;
 use onpath_wire::shown::Shown;
@@ -106,6 +106,8 @@ pub(crate) fn run(args: MountArgs) -> anyhow::Result<()> {
         in_halves: there.sync && !options.mount.default_permissions(),
         caches,
         identity: there.identity.clone(),
+        // The kernel names files by directory and name.
+        kept_ways: KeptWays::default(),
     });
     let (effects, sender, receiver) = mounted::effects(&options);
     let mut builder = NodeBuilder::new();

@@ -231,7 +231,7 @@ fn member(cluster: &Cluster, host: &Host) -> anyhow::Result<MemberConfig> {
             commit: cluster.commit,
             checkpoint_bytes: CHECKPOINT_BYTES,
             memory_bytes: host.meta_memory,
-            path_memory: host.path_memory,
+            path: host.path,
             tracking: TrackingOptions {
                 form: cluster.tracking,
                 switches: cluster.switches(),
@@ -263,7 +263,7 @@ fn host_is(host: &Host) -> HostIs {
         shards: host.shards.clone(),
         data: host.data,
         switch_port: host.switch_port.unwrap_or(0),
-        path: host.path_memory.is_some(),
+        path: host.path.is_some(),
     }
 }
 

@@ -7,13 +7,16 @@
 
 mod ask;
 mod lease;
+mod load;
 mod node;
 mod planted;
 mod resolve;
 mod state;
+mod tree;
 
 pub use node::PathNode;
 pub use planted::Planted;
 #[cfg(feature = "planted")]
 pub use planted::plant;
 pub use state::PathConfig;
+pub use tree::IndexKind;

@@ -1,9 +1,9 @@
 //! The path node as its host sees it: inputs in, outputs out.
 
-use crate::lease;
 use crate::planted::{self, Planted};
 use crate::resolve;
 use crate::state::{Asked, Job, PathConfig, State};
+use crate::{lease, load};
 use onpath_index::{DirId, Index, Slabs};
 use onpath_kernel::{Core, Gauge, Input, Kernel, Need, Now, Output, Role};
 use onpath_wire::header::{Header, MessageKind};
@@ -14,17 +14,20 @@ use onpath_wire::packet::Packet;
 use onpath_wire::peer::{Batch, Peer, part};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
+use onpath_wire::way::Way;
 
 /// A path node.
 pub struct PathNode {
     kernel: Kernel<State>,
+    started: bool,
 }
 
 impl PathNode {
     /// One that holds nothing yet, and gets the memory for what it will hold from `slabs`.
     pub fn new(config: PathConfig, slabs: impl Slabs + Send + 'static) -> PathNode {
         let first_call = RequestSeq(config.term.first_seq());
-        PathNode { kernel: Kernel::new(State::new(config, Box::new(slabs)), first_call, false, resolve::run) }
+        let kernel = Kernel::new(State::new(config, Box::new(slabs)), first_call, false, resolve::run);
+        PathNode { kernel, started: false }
     }
 
     /// Named counters, for `onpath status`.
@@ -39,6 +42,7 @@ impl PathNode {
                 ("requests_forwarded", c.forwarded),
                 ("names_asked", c.names_asked),
                 ("parts_granted", c.parts_granted),
+                ("parts_loaded", c.parts_loaded),
                 ("parts_void", c.parts_void),
                 ("recalls", c.recalls),
                 ("leases", core.state.leases.live() as u64),
@@ -84,7 +88,11 @@ impl Role for PathNode {
     type Out = ();
 
     fn handle(&mut self, now: Now, input: Input<()>) {
+        let starts = !std::mem::replace(&mut self.started, true);
         self.kernel.handle(now, input, |core, input| {
+            if starts {
+                load::begin(core);
+            }
             lease::end_those_over(core);
             if let Input::Packet(packet) = input {
                 receive(core, packet);
@@ -97,7 +105,7 @@ impl Role for PathNode {
     }
 
     fn next_deadline(&self) -> Option<u64> {
-        self.kernel.next_deadline()
+        if self.started { self.kernel.next_deadline() } else { Some(0) }
     }
 }
 
@@ -126,7 +134,7 @@ fn receive(core: &mut Core<State>, packet: Packet) {
 
 fn request(core: &mut Core<State>, header: &Header, packet: &Packet) -> Option<()> {
     let body: RequestBody = packet.body().ok()?;
-    let Request::Resolve { from, mut names, mut look } = body.request else { return None };
+    let Request::Resolve { from, mut names, mut look, tell } = body.request else { return None };
     look &= (1..=NAMES_FOLLOWED_MAX).contains(&names.len());
     names.truncate(NAMES_FOLLOWED_MAX);
     let key = (header.source, header.seq);
@@ -136,8 +144,8 @@ fn request(core: &mut Core<State>, header: &Header, packet: &Packet) -> Option<(
             answer(core, header.source, header.seq, &Reply::Busy);
         }
     } else if core.state.running.insert(key) {
-        let asked = Box::new(Asked { header: header.clone(), caller: body.caller, bound: packet.bound });
-        core.start(Job::Resolve { asked, from, names, look });
+        let (header, caller, bound) = (header.clone(), body.caller, packet.bound);
+        core.start(Job::Resolve(Box::new(Asked { header, caller, bound, from, names, look, tell })));
     }
     Some(())
 }
@@ -149,7 +157,7 @@ pub(crate) fn answer(core: &mut Core<State>, to: NodeId, seq: RequestSeq, reply:
 }
 
 /// Passes a request on to the site of its last name, which answers who has asked (P-4).
-pub(crate) fn forward(core: &mut Core<State>, asked: &Asked, parent: InodeId, name: Name) {
+pub(crate) fn forward(core: &mut Core<State>, asked: &Asked, parent: InodeId, name: Name, way: Option<Way>) {
     let slot = core.state.config.map.site(parent, name.as_bytes());
     let site = NodeId::shard(core.state.config.map.shard(slot));
     let mut header = asked.header.clone();
@@ -158,7 +166,11 @@ pub(crate) fn forward(core: &mut Core<State>, asked: &Asked, parent: InodeId, na
         // What it has taken again is said of the shard to which it speaks itself.
         (of.forwarded, of.taken) = (true, false);
     }
-    let body = RequestBody { caller: asked.caller.clone(), request: Request::Lookup { parent, name } };
+    let request = match way {
+        Some(way) => Request::LookupLed { parent, name, way },
+        None => Request::Lookup { parent, name },
+    };
+    let body = RequestBody { caller: asked.caller.clone(), request };
     let packet = Packet { bound: asked.bound, ..Packet::new(&header, &body) };
     core.state.counters.forwarded += 1;
     core.send_after(site, packet, RecordSeq(0), Need::ByDestination);

@@ -1,8 +1,9 @@
 //! What a path node keeps: the directories that it holds, and what it is asking. All of it is volatile.
 
 use crate::lease::Leases;
+use crate::tree::{IndexKind, Tree};
 use hashbrown::{HashMap, HashSet};
-use onpath_index::{Access, DirId, Directory, Grant, Hi, Index, IndexError, Secret, Slabs};
+use onpath_index::{Access, DirId, Directory, Grant, Index, IndexError, Slabs};
 use onpath_kernel::{Core, Now, Protocol};
 use onpath_wire::caller::Caller;
 use onpath_wire::header::{Header, MessageKind};
@@ -29,15 +30,26 @@ pub struct PathConfig {
     pub key: [u8; 16],
     /// Bytes of memory that its index may take.
     pub memory_bytes: usize,
+    /// Which that is.
+    pub index: IndexKind,
+    /// It asks for all directories when it starts, as many as there is room for.
+    pub loads: bool,
 }
 
-/// Who has asked, and how to answer.
+/// Who has asked, for what, and how to answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) header: Header,
     pub(crate) caller: Caller,
     /// [`Packet::bound`](onpath_wire::packet::Packet::bound).
     pub(crate) bound: bool,
+    /// The directory in which the first name is.
+    pub(crate) from: InodeId,
+    pub(crate) names: Vec<Name>,
+    /// The last name is looked up.
+    pub(crate) look: bool,
+    /// The answer tells the way.
+    pub(crate) tell: bool,
 }
 
 impl Asked {
@@ -49,8 +61,10 @@ impl Asked {
 
 /// What starts an operation.
 pub(crate) enum Job {
-    /// Follows names from a directory on, and looks the last one up.
-    Resolve { asked: Box<Asked>, from: InodeId, names: Vec<Name>, look: bool },
+    /// Follows names from a directory on.
+    Resolve(Box<Asked>),
+    /// Asks a home for all its directories.
+    Load(NodeId),
     /// Sees to it that there is a lease at a home, as long as anything is held or asked for.
     Lease(NodeId),
 }
@@ -75,6 +89,8 @@ pub(crate) struct Counters {
     pub(crate) names_asked: u64,
     /// Path parts that homes have granted.
     pub(crate) parts_granted: u64,
+    /// Those of them that came with all others of their homes.
+    pub(crate) parts_loaded: u64,
     /// Grants that a recall had overtaken.
     pub(crate) parts_void: u64,
     /// Path parts that homes have taken back.
@@ -92,7 +108,7 @@ pub(crate) struct Counters {
 /// A path node's state.
 pub(crate) struct State {
     pub(crate) config: PathConfig,
-    pub(crate) index: Hi<Box<dyn Slabs + Send>>,
+    pub(crate) index: Tree,
     pub(crate) asking: HashMap<InodeId, Asking>,
     pub(crate) leases: Leases,
     /// How often each home has taken a path part back, or the lease there was over: what it granted before with a name and says late does not
@@ -107,7 +123,7 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) fn new(config: PathConfig, slabs: Box<dyn Slabs + Send>) -> State {
-        let index = Hi::new(Secret::new(config.key), slabs, config.memory_bytes);
+        let index = Tree::new(config.index, config.key, config.memory_bytes, slabs);
         State {
             config,
             index,
@@ -135,6 +151,11 @@ impl State {
 
     /// Holds a path part from now on; `home` is the term of who has granted it. What cannot be held is as if it had not been granted.
     pub(crate) fn hold(&mut self, dir: InodeId, part: &PathPart, home: Term) {
+        while !self.hold_if_room(dir, part, home) && self.give_up() {}
+    }
+
+    /// The same without giving anything up for it; false if there is no room.
+    pub(crate) fn hold_if_room(&mut self, dir: InodeId, part: &PathPart, home: Term) -> bool {
         let access = Access {
             mode: part.access.mode & 0o7777,
             uid: part.access.uid,
@@ -148,7 +169,7 @@ impl State {
             access,
             grant: Grant { term: home.0, count: part.number },
         };
-        while self.index.bind(&directory) == Err(IndexError::Full) && self.give_up() {}
+        self.index.bind(&directory) != Err(IndexError::Full)
     }
 
     /// Gives directories up, to have room; false if there are none. Their homes need not know: who holds less than they believe does no harm.

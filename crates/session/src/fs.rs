@@ -15,6 +15,7 @@ use onpath_wire::name::Name;
 use onpath_wire::reply::DirEntry;
 use onpath_wire::request::{FileLock, SetAttr};
 use onpath_wire::xattr::XattrName;
+use std::num::NonZeroU64;
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -48,6 +49,33 @@ pub struct FsRequest {
     pub caller: Caller,
     /// What is asked.
     pub op: FsOp,
+    /// It is asked of what ways led to that the session kept in this state. ERESTART, and nothing has happened, if it has heard since that they
+    /// may not be right: the path is to be resolved again.
+    pub by_ways: Option<WaysAt>,
+}
+
+/// A state of the ways that a session keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaysAt(NonZeroU64);
+
+impl WaysAt {
+    /// In it nothing was heard yet.
+    pub const NOTHING: WaysAt = WaysAt(NonZeroU64::MIN);
+
+    /// The one after it.
+    pub(crate) fn next(self) -> WaysAt {
+        WaysAt(self.0.checked_add(1).expect("64 bits do not run out"))
+    }
+
+    /// As a number, for who keeps it in one.
+    pub fn number(self) -> u64 {
+        self.0.get()
+    }
+
+    /// Of a number; none of 0.
+    pub fn of(number: u64) -> Option<WaysAt> {
+        NonZeroU64::new(number).map(WaysAt)
+    }
 }
 
 /// A handle of an open file or directory, given out by the session.
@@ -105,8 +133,8 @@ pub enum FsOp {
     /// An inode by its id alone, as a file handle names it (lookup of "."). → `Entry`; ESTALE.
     LookupId { id: InodeId },
     /// Follows names from a directory on, as far as a path node knows them and the caller may search. → `Resolved`; with `look` also
-    /// `Entry`, `Missing` or an error, of the last name
-    Resolve { from: InodeId, names: Vec<Name>, look: bool },
+    /// `Entry`, `Missing` or an error, of the last name, or `Attr` of a file if all was said at once. `kept`: ways that the session keeps may lead
+    Resolve { from: InodeId, names: Vec<Name>, look: bool, kept: bool },
     /// The parent of a directory (lookup of ".."). → `Entry`
     LookupParent { id: InodeId },
     /// `handle`: the file whose read(2) through the page cache begins with this. → `Attr`
@@ -206,8 +234,9 @@ pub enum FsReply {
     Entry(AttrWire),
     /// There is no such name, and everybody may search its directory.
     Missing,
-    /// How far names led: to this directory, by so many of them. The others are to be looked up one by one.
-    Resolved { dir: InodeId, names: usize },
+    /// How far names led: to this directory, by so many of them. The others are to be looked up one by one. `by_ways`: that was so once, as kept
+    /// ways have it; who asks next for something there says that it rests on them.
+    Resolved { dir: InodeId, names: usize, by_ways: Option<WaysAt> },
     /// The inode of a further name. Its change time is not exact.
     Linked(AttrWire),
     /// Attributes, and when the inode was made, nanoseconds since 1970.

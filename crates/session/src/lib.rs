@@ -6,7 +6,7 @@
 //! - `op`: what every operation does (ask a shard, ask the data node, wait inside the session);
 //! - `input`: admission, interrupts, answers, new terms;
 //! - `state`: what operations share, and how messages are made;
-//! - `opens`, `locks`, `running`: pure tables.
+//! - `opens`, `locks`, `running`, `ways`: pure tables.
 
 pub mod fs;
 mod gauges;
@@ -20,5 +20,7 @@ pub mod protected;
 mod running;
 mod session;
 mod state;
+mod ways;
 
 pub use session::{AccessTimes, CallerQuestion, LostReason, ReadCaller, Session, SessionConfig, SessionIn, SessionOut};
+pub use ways::KeptWays;

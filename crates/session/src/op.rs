@@ -1,6 +1,6 @@
 //! What every operation of a session does: ask a shard, ask the data node, wait inside the session.
 
-use crate::fs::Caller;
+use crate::fs::{Caller, WaysAt};
 use crate::limits::{
     BUSY_PAUSE_US, CALLER_ROUNDS_MAX, PATH_NODE_PATIENCE_US, PATH_NODE_SILENT_US, SOFT_TIMEOUT_US, UNREACHABLE_US,
 };
@@ -12,10 +12,10 @@ use crate::state::{State, WaitKey, header, wake_window, window_has_room};
 use bytes::Bytes;
 use onpath_kernel::{Answer, Answers, Core, Cx};
 use onpath_wire::attr::AttrWire;
-use onpath_wire::caller::{Caps, Over, cap};
+use onpath_wire::caller::{self as wire, Caps, Over, cap};
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::errno::Errno;
-use onpath_wire::header::MessageKind;
+use onpath_wire::header::{MessageKind, Position};
 use onpath_wire::identity::Identity;
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, Slot as HashSlot};
 use onpath_wire::packet::Packet;
@@ -28,6 +28,9 @@ pub(crate) struct Op {
     pub(crate) slot: Slot,
     pub(crate) caller: Caller,
     body: RequestBody,
+    /// What it is asked for was found by ways that the session kept in this state. Its first request says so: whoever answers that has looked
+    /// whether they were right then, and the rest of it happens later.
+    pub(crate) by_ways: Option<WaysAt>,
     /// Sequence number of the last request that was answered.
     pub(crate) answered: RequestSeq,
     /// [`State::lock_losses`] when it began.
@@ -51,7 +54,7 @@ impl Op {
             (identity.map_or_else(|| caller.told(), Identity::caller), core.state.lock_losses)
         });
         let body = RequestBody { caller: told, request: Request::Renew };
-        Op { cx, slot, caller, body, answered: RequestSeq(0), lock_losses }
+        Op { cx, slot, caller, body, by_ways: None, answered: RequestSeq(0), lock_losses }
     }
 
     /// Whether an open(2) that creates comes in two halves.
@@ -62,6 +65,11 @@ impl Op {
     /// An operation of the session itself.
     pub(crate) fn background(cx: Cx<State>) -> Op {
         Op::new(cx, Slot::BACKGROUND, Caller::default())
+    }
+
+    /// What is known of the caller.
+    pub(crate) fn told(&self) -> &wire::Caller {
+        &self.body.caller
     }
 
     /// Looks at and changes the session's state.
@@ -134,14 +142,14 @@ impl Op {
             self.may_act().await?;
         }
         for _ in 0..CALLER_ROUNDS_MAX {
-            let to = self.with(|core| {
-                exact::begin_request(core, touched);
-                core.state.shard_at(at)
-            });
+            let to = self.with(|core| core.state.shard_at(at));
+            let made_at = self.made_at(to)?;
+            self.with(|core| exact::begin_request(core, touched));
             let answered = self
                 .call(to, |core, seq| {
                     let tracking = core.state.tracking(to);
-                    let header = header(core, MessageKind::Request, to, at, seq);
+                    let mut header = header(core, MessageKind::Request, to, at, seq);
+                    header.of_request_mut().into_iter().for_each(|asked| asked.made_at = made_at);
                     self.body.packet(&header, to, tracking, &core.state.config.map)
                 })
                 .await;
@@ -155,6 +163,11 @@ impl Op {
                 Reply::Failed { errno } => return Err(errno),
                 Reply::Refused { .. } => return Err(Errno::EPERM),
                 Reply::NeedCaller { gids, caps } => Box::pin(self.read_caller(&gids, caps)).await?,
+                Reply::Behind { now, dirs } => {
+                    let shard = to.as_shard().ok_or(Errno::EIO)?;
+                    self.with(|core| core.state.ways.behind(shard, now, dirs.as_deref()));
+                    return Err(Errno::ERESTART);
+                }
                 reply => {
                     self.with(|core| kept::note(core, &self.body.request.describe(), &packet));
                     return Ok(reply);
@@ -164,9 +177,16 @@ impl Op {
         Err(Errno::EACCES)
     }
 
+    /// How far a shard was heard when ways were followed on which the next request rests.
+    fn made_at(&mut self, to: NodeId) -> Result<Option<Position>, Errno> {
+        let Some(at) = self.by_ways.take() else { return Ok(None) };
+        let shard = to.as_shard().ok_or(Errno::EIO)?;
+        self.with(|core| core.state.ways.heard(at, shard)).map(Some).ok_or(Errno::ERESTART)
+    }
+
     /// Asks a path node, and tells it more of the caller if that decides. Nothing if it does not answer now: then it is not asked for a
-    /// while, and shards say what it would have said. Which of several that is differs from session to session.
-    pub(crate) async fn ask_path_node(&mut self, request: Request) -> Result<Option<Reply>, Errno> {
+    /// while, and shards say what it would have said. With the answer comes who has answered: it or the site of the last name. Which of several that is differs from session to session.
+    pub(crate) async fn ask_path_node(&mut self, request: Request) -> Result<Option<(Reply, NodeId)>, Errno> {
         self.body.request = request;
         for _ in 0..CALLER_ROUNDS_MAX {
             let Some((place, to)) = self.with(|core| core.state.path_node(core.now.mono_us)) else { return Ok(None) };
@@ -186,7 +206,7 @@ impl Op {
                 Reply::Failed { errno } => return Err(errno),
                 Reply::Refused { .. } => return Err(Errno::EPERM),
                 Reply::NeedCaller { gids, caps } => Box::pin(self.read_caller(&gids, caps)).await?,
-                reply => return Ok(Some(reply)),
+                reply => return Ok(Some((reply, packet.header().map_err(|_| Errno::EIO)?.source))),
             }
         }
         Err(Errno::EACCES)

@@ -4,6 +4,7 @@ use crate::fs::{FsRequest, FsResult};
 use crate::input::on_input;
 use crate::ops::run;
 use crate::state::{Job, State};
+use crate::ways::KeptWays;
 use onpath_kernel::{Input, Kernel, Now, Output, Role};
 use onpath_wire::caller::Caps;
 use onpath_wire::errno::Errno;
@@ -33,6 +34,8 @@ pub struct SessionConfig {
     /// Who it is, if hosts let it be nobody else: whoever its callers are, it asks as that. Then it does not cache, nor open in halves, for
     /// which it would have to be believed.
     pub identity: Option<Identity>,
+    /// Ways that it keeps for those of its callers who name files by paths.
+    pub kept_ways: KeptWays,
 }
 
 /// When reading moves access times, as of mount(8).
@@ -246,6 +249,7 @@ mod tests {
             in_halves: false,
             caches: false,
             identity: None,
+            kept_ways: KeptWays::default(),
         };
         let place = Session::new(config).kernel.place_bytes() as u64;
         // What rarely waits is boxed, and no larger than what is not.

@@ -10,6 +10,7 @@ use crate::ops::halves::Halves;
 use crate::ops::kept::Unsynced;
 use crate::running::{RunningTable, Slot};
 use crate::session::{ReadCaller, SessionConfig, SessionIn, SessionOut};
+use crate::ways::Ways;
 use hashbrown::{HashMap, HashSet};
 use onpath_kernel::{Core, Now, Protocol};
 use onpath_wire::codec::{Blob, Wire};
@@ -48,6 +49,8 @@ pub(crate) enum Job {
     Reopen,
     /// Registers opens and locks again at a restarted shard.
     Restore { shard: ShardId, term: Term },
+    /// Hears how far all shards are, to keep ways from then on.
+    HearWays,
     /// Asks what a restarted shard has of its former terms.
     AskKept { shard: ShardId },
     /// Takes the locks of the next owner of [`State::relock`] again.
@@ -218,6 +221,7 @@ pub(crate) struct State {
     pub(crate) last_ticket: u64,
     /// Of every path node: until then, monotonic microseconds, it is not asked, since it has not answered.
     pub(crate) paths_silent_until_us: Vec<u64>,
+    pub(crate) ways: Ways,
     /// Files made by the first half of an open(2).
     pub(crate) halves: Halves,
     /// Files made without a name.
@@ -278,6 +282,7 @@ impl State {
             kinds: BTreeMap::new(),
             last_ticket: 0,
             paths_silent_until_us: vec![0; config.map.path_nodes().count()],
+            ways: Ways::new(config.kept_ways, shards),
             halves: Halves::new(),
             nameless: 0,
             releases: 0,
@@ -299,14 +304,16 @@ impl State {
             + locks * memory::LOCK_AT_SESSION
             + queued * memory::REQUEST_QUEUED
             + self.unsynced.bytes();
-        vec![
+        let mut all = vec![
             ("requests_running", self.running.len() as u64),
             ("requests_queued", queued),
             ("operations_at_once", places),
             ("handles_open", handles),
             ("file_locks", locks),
             ("table_bytes", bytes),
-        ]
+        ];
+        all.extend(self.ways.status());
+        all
     }
 
     /// A request of the session itself, which needs no permission.
@@ -325,7 +332,7 @@ impl State {
             tickets.retain(|id, _| opens.inode(*id).is_some());
         }
         self.tickets.insert(ticket.data.inode, ticket);
-        Reply::shown(&reply)
+        Reply::inside(&reply)
     }
 
     /// A request to a data node, with the tickets that it needs.

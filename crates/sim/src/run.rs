@@ -8,6 +8,7 @@ use crate::users::{
 use crate::workload::{Workload, WorkloadConfig};
 use crate::world::{Commit, Counters, FaultConfig, World, WorldConfig};
 use onpath_meta::{ShardBounds, SyncPolicy};
+use onpath_path::IndexKind;
 use onpath_wire::tracking::Form;
 use std::collections::BTreeMap;
 
@@ -100,6 +101,8 @@ impl SimConfig {
     pub fn with_path_nodes(mut self) -> SimConfig {
         self.world.path_nodes = 1 + draw(self.seed, 60, 2) as u16;
         self.world.path_bytes = [16 << 10, 1 << 20][draw(self.seed, 61, 2) as usize];
+        self.world.path_loads = draw(self.seed, 63, 2) == 0;
+        self.world.path_index = IndexKind::ALL[draw(self.seed, 62, 3) as usize];
         (self.walkers, self.cachers) = (3, 0);
         self
     }
@@ -158,6 +161,12 @@ impl SimConfig {
             ..SimConfig::default()
         }
     }
+}
+
+/// In how many bytes each walker keeps ways.
+fn kept_bytes(config: &SimConfig) -> Vec<usize> {
+    let bytes = |walker| [0, 16 << 10, 1 << 20][draw(config.seed, 70 + walker, 3) as usize];
+    (0..config.walkers as u64).map(bytes).collect()
 }
 
 /// One of `n` things that a seed decides.
@@ -224,7 +233,7 @@ fn begin_users(world: &mut World, config: &SimConfig) -> Vec<Box<dyn User>> {
         users.push(Box::new(Cachers::begin(world, config.seed)));
     }
     if config.walkers > 0 && !may_lose {
-        users.push(Box::new(Walkers::begin(world, config.seed, config.walkers)));
+        users.push(Box::new(Walkers::begin(world, config.seed, &kept_bytes(config))));
     }
     if config.mortals > 0 {
         if may_lose {

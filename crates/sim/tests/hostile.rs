@@ -4,7 +4,7 @@ use crate::nonsense::cluster::{Cluster, Told};
 use bytes::Bytes;
 use onpath_kernel::{Input, Now, Output, Role};
 use onpath_session::fs::{Caller, FsOp, FsReply, FsRequest, FsResult, OpenMode};
-use onpath_session::{AccessTimes, Session, SessionConfig, SessionIn, SessionOut};
+use onpath_session::{AccessTimes, KeptWays, Session, SessionConfig, SessionIn, SessionOut};
 use onpath_wire::Wire;
 use onpath_wire::attr::AttrWire;
 use onpath_wire::codec::Blob;
@@ -275,6 +275,7 @@ fn a_session_does_not_believe_what_cannot_be() {
         in_halves: false,
         caches: false,
         identity: None,
+        kept_ways: KeptWays::default(),
     });
     let tells = |other: u64| {
         move |request: &Request| {
@@ -305,7 +306,7 @@ fn a_session_does_not_believe_what_cannot_be() {
             }
         }
     };
-    let ask = |op| Input::Own(SessionIn::Fs(FsRequest { unique: 1, caller: Caller::default(), op }));
+    let ask = |op| Input::Own(SessionIn::Fs(FsRequest { unique: 1, caller: Caller::default(), op, by_ways: None }));
     converse(&mut session, Input::Tick, tells(0));
     let open = FsOp::Open { id: InodeId(78), mode: OpenMode::READ_WRITE };
     let told = converse(&mut session, ask(open.clone()), tells(2));

@@ -16,9 +16,9 @@ use onpath_wire::peer::{GrantResult, Peer};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::Request;
 
-const H: u16 = 0;
-const S: u16 = 1;
-const C: u16 = 2;
+pub(crate) const H: u16 = 0;
+pub(crate) const S: u16 = 1;
+pub(crate) const C: u16 = 2;
 /// Lease of a path node, ns.
 const LEASE_NS: u64 = PATH_LEASE_MS * 1_000_000;
 /// Later than the slack of a lease, and not so late that it is asked for anew, ns.
@@ -38,18 +38,18 @@ fn world() -> (Scenario, usize) {
 
 fn begin(sc: &mut Scenario, walker: usize, names: &[&Name]) -> u64 {
     let names = names.iter().map(|name| (*name).clone()).collect();
-    sc.world.system_call(walker, 0, FsOp::Resolve { from: InodeId::ROOT, names, look: false })
+    sc.world.system_call(walker, 0, FsOp::Resolve { from: InodeId::ROOT, names, look: false, kept: true })
 }
 
 /// How far names led: to which directory, and how many of them.
 fn end(sc: &mut Scenario, unique: u64) -> (InodeId, usize) {
     match answer(sc, unique) {
-        Ok(FsReply::Resolved { dir, names }) => (dir, names),
+        Ok(FsReply::Resolved { dir, names, .. }) => (dir, names),
         other => panic!("{other:?}"),
     }
 }
 
-fn answer(sc: &mut Scenario, unique: u64) -> FsResult {
+pub(crate) fn answer(sc: &mut Scenario, unique: u64) -> FsResult {
     let until_ns = sc.world.now_ns() + PATIENCE_NS;
     while sc.world.now_ns() < until_ns {
         sc.world.step(until_ns);
@@ -67,7 +67,7 @@ fn follow(sc: &mut Scenario, walker: usize, names: &[&Name]) -> (InodeId, usize)
 }
 
 /// A directory of H's whose name is at S, with a directory in it.
-fn way(sc: &mut Scenario) -> ([Name; 2], [InodeId; 2]) {
+pub(crate) fn way(sc: &mut Scenario) -> ([Name; 2], [InodeId; 2]) {
     let (id, first) = sc.directory_of(H, "first");
     let moved = sc.name_at(InodeId::ROOT, S, "a");
     sc.must(rename((InodeId::ROOT, &first), (InodeId::ROOT, &moved)));
@@ -76,7 +76,7 @@ fn way(sc: &mut Scenario) -> ([Name; 2], [InodeId; 2]) {
     ([moved, inside], [id, child])
 }
 
-fn made(reply: Reply) -> InodeId {
+pub(crate) fn made(reply: Reply) -> InodeId {
     match reply {
         Reply::Entry { attr, .. } => attr.id,
         other => panic!("mkdir answered {other:?}"),
@@ -110,7 +110,7 @@ fn the_site_of_the_last_name_answers() {
     for restarted in [None, Some(S), Some(H)] {
         restarted.into_iter().for_each(|shard| sc.restart(shard));
         for (last, is) in [(b.clone(), Some(b_id)), (Name::new(b"none").expect("a name"), None)] {
-            let op = FsOp::Resolve { from: InodeId::ROOT, names: vec![a.clone(), last], look: true };
+            let op = FsOp::Resolve { from: InodeId::ROOT, names: vec![a.clone(), last], look: true, kept: true };
             let unique = sc.world.system_call(walker, 0, op);
             match (answer(&mut sc, unique), is) {
                 (Ok(FsReply::Entry(attr)), Some(id)) => assert_eq!(attr.id, id),
@@ -264,15 +264,19 @@ fn a_path_node_begins_anew() {
 /// In any weather.
 #[test]
 fn ways_are_exact() {
-    let (mut ways, mut changed) = (0, 0);
+    let (mut ways, mut changed, mut kept, mut behind) = (0, 0, 0, 0);
     let shapes = [shapes::paths, shapes::paths_cut_off];
     for (seed, shape) in (1..=60).flat_map(|seed| shapes.map(|shape| (seed, shape))) {
         let outcome = run(&shape(seed));
         assert!(outcome.violations.is_empty(), "seed {seed}: {:#?}", outcome.violations);
         ways += outcome.checks.ways;
         changed += outcome.checks.ways_changed;
+        kept += outcome.checks.ways_kept;
+        behind += outcome.checks.ways_behind;
     }
+    let right = kept - behind;
     assert!(ways > 6_000 && changed > 200, "{ways} ways, {changed} changed");
+    assert!(right > 200 && behind > 200, "by kept ways: {right} answered, {behind} behind");
 }
 
 /// What is between the path node and H.

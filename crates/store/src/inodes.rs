@@ -3,7 +3,7 @@
 mod beside;
 
 use crate::arena::{Arena, Handle, Memory};
-use crate::cold::{Below, Changes, Cold, Unsaved, flag, id_of, inode_key};
+use crate::cold::{Below, Changes, Cold, Unsaved, class, flag, id_of, inode_key};
 use crate::further::FurtherTable;
 use crate::packed::{Packed, Record, touch_record};
 use crate::pieces::{Piece, Pieces, is_yet_to_leave};
@@ -253,6 +253,14 @@ impl Inodes {
     /// Why an inode is none that there can be.
     pub fn check(inode: &Inode) -> Result<(), WireError> {
         Packed::check(inode)
+    }
+
+    /// Calls `each` with the inodes that the store has, in the order of its keys, from behind this one on or from the first one, until it returns
+    /// false. Some of them may be in memory too, or gone.
+    pub fn stored_after(&self, after: Option<InodeId>, each: &mut dyn FnMut(InodeId) -> bool) {
+        let first = after.map_or_else(|| vec![class::INODE], |after| [&inode_key(after)[..], &[0]].concat());
+        let Some(store) = self.below.store() else { return };
+        store.scan(&[class::INODE], &first, &mut |key, _| key[1..].first_chunk().is_none_or(|key| each(id_of(*key))));
     }
 
     /// Whether memory has an inode or knows that it is gone, whatever the store says.

@@ -3,6 +3,7 @@
 use crate::codec::{Reader, Wire, WireError};
 use crate::ids::{NodeId, RecordSeq, RequestSeq, Slot, Stamp, Term, TrackingEpoch};
 use crate::tracking::{Form, Switches, Tracking};
+use crate::wire_struct;
 
 /// "On" and version 3.
 pub const MAGIC: u32 = 0x0003_6e4f;
@@ -91,13 +92,15 @@ pub struct OfRequest {
     pub made_at: Option<Position>,
 }
 
-/// How far a sender has heard what a receiver tells in one of its terms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position {
-    /// The term.
-    pub term: Term,
-    /// So much of it.
-    pub position: u64,
+wire_struct! {
+    /// How far a sender has heard what a receiver tells in one of its terms.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+    pub struct Position {
+        /// The term.
+        pub term: Term,
+        /// So much of it.
+        pub position: u64,
+    }
 }
 
 /// What a reply says.
@@ -156,7 +159,7 @@ impl OfRequest {
         }
         let (oldest_behind, until) = (u32::take(r)?, u32::take(r)?);
         let made_at = if flags & flag::MADE_AT != 0 {
-            Some(Position { term: Term::take(r)?, position: u64::take(r)? })
+            Some(Position::take(r)?)
         } else {
             nothing::<12>(r)?;
             None

@@ -31,6 +31,7 @@ pub mod secrets;
 pub mod shown;
 pub mod ticket;
 pub mod tracking;
+pub mod way;
 pub mod xattr;
 
 pub use attr::AttrWire;

@@ -134,7 +134,7 @@ impl ClusterMap {
     }
 
     /// The slots of a shard, which lie side by side.
-    fn slots(&self, shard: ShardId) -> RangeInclusive<Slot> {
+    pub fn slots(&self, shard: ShardId) -> RangeInclusive<Slot> {
         let first = self.table.partition_point(|&other| other < shard.0);
         let end = self.table.partition_point(|&other| other <= shard.0);
         Slot(first as u16)..=Slot((end - 1) as u16)

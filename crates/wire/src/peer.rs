@@ -1,5 +1,9 @@
 //! What metadata shards say to each other: grants and collects (design.md, "The life of an update"), transactions, sessions.
 
+mod paths;
+
+pub use paths::{DirPath, PathPart, PathsFrom};
+
 use crate::acl::Acls;
 use crate::attr::AttrWire;
 use crate::caller::Caller;
@@ -39,29 +43,6 @@ wire_struct! {
         pub gid: u32,
         /// ACLs, if it has any.
         pub acls: Option<Arc<Acls>>,
-    }
-}
-
-wire_struct! {
-    /// The path part of a directory: where it is, and who may search it (P-1).
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct PathPart {
-        /// The directory that it is in; none: it is the root.
-        pub parent: Option<InodeId>,
-        /// Its name there; none: it is the root.
-        pub name: Option<Name>,
-        /// The access part.
-        pub access: Access,
-        /// Which grant of its home's term it is: later ones are larger.
-        pub number: u64,
-    }
-    where PathPart::fits, else "place of a directory"
-}
-
-impl PathPart {
-    /// Whether it has both, a parent and a name there, or neither.
-    fn fits(&self) -> bool {
-        self.parent.is_some() == self.name.is_some()
     }
 }
 
@@ -531,6 +512,24 @@ wire_enum! {
         42 => PathLease {
             /// For so long from when it asked, milliseconds, or [`PATH_LEASE_ENDLESS`](crate::limits::PATH_LEASE_ENDLESS).
             ms: u32,
+        },
+        /// Path node → shard: grant me path parts of your directories, as many as you like (P-6). A call; answered `Paths`.
+        44 => PathsAsk {
+            /// Where that begins; none at first.
+            from: Option<PathsFrom>,
+        },
+        /// Shard → path node: these are granted. Others before `next` cannot be granted now.
+        45 => Paths {
+            /// At most [`PATHS_GRANTED_MAX`](crate::limits::PATHS_GRANTED_MAX).
+            parts: Vec<DirPath>,
+            /// Where to go on; none at the end.
+            next: Option<PathsFrom>,
+        },
+        /// Home of a directory → every shard: clients may keep ways through it that are about to be right no more. Who comes by one of them from
+        /// now on is behind (P-5). A call; answered `Done` at once.
+        43 => ForgetWays {
+            /// The directory.
+            dir: InodeId,
         },
         /// Restarted coordinator module → everybody: turns at renaming directories that were given in earlier terms count no more.
         /// A call; answered `Done` when the last one that counted is over.

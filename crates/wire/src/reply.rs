@@ -3,12 +3,14 @@
 use crate::attr::AttrWire;
 use crate::codec::{Blob, Wire};
 use crate::errno::Errno;
+use crate::header::Position;
 use crate::identity::Refusal;
 use crate::ids::{AloneId, Cookie, Generation, InodeId, RecordSeq, RequestSeq, SessionId, Stamp, Term};
 use crate::inode::Kind;
 use crate::name::Name;
 use crate::request::{FileLock, Locker};
 use crate::ticket::Ticket;
+use crate::way::Way;
 use crate::{wire_enum, wire_struct};
 use smallvec::SmallVec;
 
@@ -243,13 +245,31 @@ wire_enum! {
             dir: InodeId,
             /// Names that were followed.
             names: u32,
+            /// The way there, if that was asked for.
+            way: Option<Way>,
+        },
+        /// One of the other replies to a `LookupLed`, and the way there.
+        51 => Led {
+            /// The way of the names before the last one.
+            way: Way,
+            /// The reply, as bytes, so that none is inside of another.
+            reply: Blob,
+        },
+        /// Nothing has happened: the request was made by a way that the session keeps, and since then directories on it may have been renamed,
+        /// removed, or closed to others (P-5). The session resolves the path again.
+        52 => Behind {
+            /// What the session has heard when it has heard this.
+            now: Position,
+            /// Directories to be forgotten: all that are kept, if this is none.
+            dirs: Option<Vec<InodeId>>,
         },
     }
 }
 
 impl Reply {
-    /// The reply in a [`Reply::Shown`].
-    pub fn shown(reply: &Blob) -> Option<Reply> {
-        Reply::from_bytes(&reply.0).ok().filter(|reply| !matches!(reply, Reply::Shown { .. }))
+    /// The reply in a [`Reply::Shown`] or a [`Reply::Led`].
+    pub fn inside(reply: &Blob) -> Option<Reply> {
+        let is_whole = |reply: &Reply| !matches!(reply, Reply::Shown { .. } | Reply::Led { .. });
+        Reply::from_bytes(&reply.0).ok().filter(is_whole)
     }
 }

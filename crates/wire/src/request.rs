@@ -13,6 +13,7 @@ use crate::name::Name;
 use crate::packet::Packet;
 use crate::ticket::Ticket;
 use crate::tracking::{Form, Tracking};
+use crate::way::Way;
 use crate::xattr::XattrName;
 use crate::{wire_enum, wire_struct};
 use describe::Description;
@@ -438,6 +439,17 @@ wire_enum! {
             names: Vec<Name>,
             /// The last name is looked up.
             look: bool,
+            /// The answer tells the way.
+            tell: bool,
+        },
+        /// A path node's, in the name of who has asked it to tell the way: what `Lookup` says. → `Led`
+        48 => LookupLed {
+            /// Parent directory.
+            parent: InodeId,
+            /// Name.
+            name: Name,
+            /// What is told.
+            way: Way,
         },
         /// This session may change pages of a file in memory again. → `Done`, when no write is under way for which it wrote them back
         45 => Map {
@@ -459,6 +471,20 @@ wire_struct! {
 }
 
 impl Request {
+    /// Takes the way out of a [`Request::LookupLed`], which becomes a [`Request::Lookup`].
+    pub fn take_way(&mut self) -> Option<Way> {
+        if !matches!(self, Request::LookupLed { .. }) {
+            return None;
+        }
+        match std::mem::replace(self, Request::Renew) {
+            Request::LookupLed { parent, name, way } => {
+                *self = Request::Lookup { parent, name };
+                Some(way)
+            }
+            _ => unreachable!("looked at"),
+        }
+    }
+
     /// The directory whose listing or attributes it reads.
     fn reads_directory(&self) -> Option<InodeId> {
         let Description { about, collects, .. } = self.describe();

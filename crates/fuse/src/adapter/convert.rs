@@ -49,7 +49,11 @@ pub(super) fn convert(request: &Request<'_>, replier: Replier) -> Option<Prepare
                 known_group: request.supplementary_group,
                 free_links: links && !protected::levels().keeps_links(),
             };
-            Some(Prepared { replier, request: FsRequest { unique: header.unique, caller, op }, expected })
+            Some(Prepared {
+                replier,
+                request: FsRequest { unique: header.unique, caller, op, by_ways: None },
+                expected,
+            })
         }
         Err(errno) => {
             replier.error(os(errno));

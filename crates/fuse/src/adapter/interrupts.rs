@@ -61,7 +61,7 @@ impl<D: SessionDriver + 'static> Interrupts<D> {
 
     fn tell(&self, unique: u64) {
         let op = FsOp::Interrupt { unique };
-        self.driver.submit(FsRequest { unique: unique | INTERRUPT_BIT, caller: Caller::default(), op });
+        self.driver.submit(FsRequest { unique: unique | INTERRUPT_BIT, caller: Caller::default(), op, by_ways: None });
     }
 
     /// Starts the thread, which ends when nothing is watched any more; whether it could be started.

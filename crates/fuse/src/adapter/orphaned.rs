@@ -88,7 +88,7 @@ impl Answers {
         for (unique, reply) in replies {
             self.complete(unique, Ok(reply));
             let op = FsOp::Interrupt { unique };
-            driver.submit(FsRequest { unique: unique | INTERRUPT_BIT, caller: Caller::default(), op });
+            driver.submit(FsRequest { unique: unique | INTERRUPT_BIT, caller: Caller::default(), op, by_ways: None });
         }
     }
 }

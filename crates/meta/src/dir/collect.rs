@@ -10,6 +10,7 @@ use super::holders::{Round, is_revoked, revoke, waits_for_doubt};
 use super::leases;
 use super::owner::{self, table, wake};
 use super::tracker::{self, Look};
+use super::ways;
 use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::keys;
@@ -24,6 +25,8 @@ const SEAL_US: u64 = 30_000;
 pub(super) enum Next {
     Clear,
     Ask(Round),
+    /// Clients are to forget ways through the directory.
+    Forget,
     Gather(Gather),
 }
 
@@ -42,6 +45,7 @@ pub(crate) async fn collect(cx: &Cx, dir: InodeId, mut tracked: Tracked) {
         match cx.until(keys::grants(dir), look).await {
             Next::Clear => return cx.with(|core| owner::shown(core, dir)),
             Next::Ask(round) => round.run(cx, dir, part::APPEND).await,
+            Next::Forget => unreachable!("a reader takes no path part"),
             Next::Gather(gather) => {
                 if !group::gather(cx, gather).await {
                     tracked = Tracked::default(); // without the switch then
@@ -124,7 +128,8 @@ pub(super) fn next(core: &mut Core, dir: InodeId, parts: u8, look: impl FnOnce(&
     if group::busy(core, dir) {
         return None;
     }
-    if table(core, dir).job.is_some() {
+    let busy = table(core, dir);
+    if busy.job.is_some() || busy.telling && parts & part::PATH != 0 {
         return None;
     }
     let path_nodes = leases::living(core, dir, parts);
@@ -140,7 +145,8 @@ pub(super) fn next(core: &mut Core, dir: InodeId, parts: u8, look: impl FnOnce(&
     holders.sort_unstable();
     holders.dedup();
     if holders.is_empty() {
-        return Some(Next::Clear);
+        // When nobody can tell them of ways any more.
+        return Some(if ways::are_kept(core, dir, parts) { Next::Forget } else { Next::Clear });
     }
     // Until this part was recalled from everybody, nobody knows whom to collect from.
     match if everybody { Look::Recall } else { look(core) } {

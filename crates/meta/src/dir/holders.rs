@@ -9,7 +9,7 @@
 use super::collect::{Next, next};
 use super::owner::{self, apply_batch, table};
 use super::tracker::Look;
-use super::{group, leases};
+use super::{group, leases, ways};
 use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::{keys, packets};
@@ -94,10 +94,14 @@ impl Holders {
 
 /// After this, and until the next await, no other role has any of `parts` of a directory, and all entries are applied.
 pub(crate) async fn revoke(cx: &Cx, dir: InodeId, parts: u8) {
+    if planted::is(Planted::ForgottenTooEarly) && cx.with(|core| ways::are_kept(core, dir, parts)) {
+        ways::forget(cx, dir).await;
+    }
     loop {
         match cx.until(keys::grants(dir), |core| next(core, dir, parts, |_| Look::Recall)).await {
             Next::Clear => return,
             Next::Ask(round) => round.run(cx, dir, parts).await,
+            Next::Forget => ways::forget(cx, dir).await,
             Next::Gather(_) => unreachable!("a revocation takes parts"),
         }
     }
@@ -108,7 +112,7 @@ pub(crate) fn is_revoked(core: &mut Core, dir: InodeId, parts: u8) -> bool {
     if parts == part::PATH && (!core.state.config.map.has_path_nodes() || planted::is(Planted::MovedWithoutRecall)) {
         return true; // no table is made for it
     }
-    !waits_for_doubt(core, dir, parts) && {
+    !waits_for_doubt(core, dir, parts) && !ways::are_kept(core, dir, parts) && {
         let table = table(core, dir);
         table.job.is_none() && table.holders.knows(parts) && table.holders.is_free(parts)
     }

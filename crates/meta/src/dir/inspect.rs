@@ -13,6 +13,7 @@ impl OwnerDir {
         all.push(("holders_of_access", self.holders.of(part::ACCESS).len() as u64));
         all.push(("holders_of_append", self.holders.of(part::APPEND).len() as u64));
         all.push(("holders_of_path", self.holders.of(part::PATH).len() as u64));
+        all.push(("ways_kept", u64::from(self.told)));
         all.push(("holders_known", u64::from(self.holders.knows(part::BOTH))));
         all.push(("recall_runs", u64::from(self.job.is_some())));
         all.push(("sync", u64::from(self.is_through())));

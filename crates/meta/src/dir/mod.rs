@@ -13,11 +13,13 @@ pub(crate) mod group;
 pub(crate) mod holders;
 pub(crate) mod inspect;
 pub(crate) mod leases;
+pub(crate) mod load;
 pub(crate) mod mark;
 pub(crate) mod owner;
 pub(crate) mod push;
 pub(crate) mod site;
 pub(crate) mod tracker;
+pub(crate) mod ways;
 
 use crate::bounds::ShardBounds;
 use crate::planted::{self, Planted};
@@ -34,6 +36,7 @@ use onpath_wire::peer::{Batch, DirBatch, LogEntry};
 use owner::OwnerDir;
 use site::SiteDir;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use ways::Forgotten;
 
 /// Both sides of the directory protocol at this shard.
 #[derive(Default)]
@@ -68,6 +71,8 @@ pub(crate) struct Directories {
     path_grants: u64,
     /// Leases of path nodes.
     pub(crate) leases: Leases,
+    /// What clients hear that keep ways.
+    pub(crate) forgotten: Forgotten,
     /// Change-logs to be pushed when idle: due time, directory, and an entry that still being there tells it.
     pub(crate) idle: VecDeque<(u64, InodeId, LogSeq)>,
     pub(crate) pushing: BTreeSet<InodeId>,

@@ -29,6 +29,10 @@ pub(crate) struct OwnerDir {
     pub(crate) job: Option<(JobId, u8)>,
     /// Parts kept sealed for a transaction's next attempt: they are not granted.
     pub(crate) sealing: u8,
+    /// Clients may keep ways through it: a path part was granted since they were last told to forget them (P-5).
+    pub(crate) told: bool,
+    /// They are being told.
+    pub(crate) telling: bool,
     waiting: VecDeque<(Holder, RequestSeq, u8)>,
     /// *sync*: append parts are granted write-through, and whoever holds one has it so.
     through: bool,
@@ -66,7 +70,9 @@ const SYNC_PUSHES: u16 = 32;
 impl OwnerDir {
     fn recalls(&self, parts: u8) -> bool {
         !planted::is(Planted::GrantDuringCollect)
-            && (self.sealing & parts != 0 || self.job.is_some_and(|(_, recalled)| recalled & parts != 0))
+            && (self.sealing & parts != 0
+                || self.telling && parts & part::PATH != 0
+                || self.job.is_some_and(|(_, recalled)| recalled & parts != 0))
     }
 
     /// When entries were last collected, monotonic microseconds; 0 for never.
@@ -115,7 +121,7 @@ impl OwnerDir {
 
     /// Whether a job runs, or somebody waits for one.
     pub(crate) fn is_busy(&self) -> bool {
-        self.job.is_some() || self.sealing != 0 || self.has_waiters()
+        self.job.is_some() || self.sealing != 0 || self.telling || self.has_waiters()
     }
 
     /// Shards and path nodes that wait for grants.
@@ -144,7 +150,8 @@ pub(crate) fn table(core: &mut Core, dir: InodeId) -> &mut OwnerDir {
         let known = |part: u8, is_known: bool| if born_now || is_known { part } else { 0 };
         let holders = Holders::known(known(part::BOTH, alone) | known(part::PATH, no_paths));
         let shown = if born_now { Stamp(0) } else { latest(inodes, dir) };
-        OwnerDir { holders, shown, through: policy == SyncPolicy::Always, policy, ..OwnerDir::default() }
+        let (through, told) = (policy == SyncPolicy::Always, !born_now && !no_paths);
+        OwnerDir { holders, shown, told, through, policy, ..OwnerDir::default() }
     })
 }
 
@@ -230,6 +237,7 @@ fn path_part(core: &mut Core, to: Holder, dir: InodeId, access: Access) -> Resul
     if !table(core, dir).holders.grant(to, part::PATH) {
         return Err(NobodyThere);
     }
+    table(core, dir).told = true; // before anybody can pass it on
     core.state.counters.path_parts_given += 1;
     let number = core.state.dirs.next_path_grant();
     let inode = core.state.inodes.get(dir).expect("a live directory");

@@ -47,6 +47,7 @@ use onpath_wire::reply::Reply;
 use onpath_wire::report::Outcome;
 use onpath_wire::request::Request;
 use onpath_wire::request::describe::Counted;
+use onpath_wire::way::Way;
 use smallvec::SmallVec;
 
 /// Who asks, and how to answer.
@@ -61,6 +62,8 @@ pub(crate) struct Req {
     pub(crate) caller: Caller,
     /// Its session is bound, and believed nothing that it could lie about: the inode that it asks about, or the root.
     pub(crate) bound: Option<InodeId>,
+    /// What is told with the answer.
+    pub(crate) way: Option<Box<Way>>,
     /// What the switch has said of the directory asked about.
     pub(crate) tracked: Tracked,
     /// The answer does not wait for the disk.
@@ -161,7 +164,8 @@ async fn dispatch(cx: &Cx, req: &Req, mut request: Request) -> Step {
     }
     match request {
         Request::Lookup { parent, name } => lookup::run(cx, req, parent, &name).await,
-        Request::Resolve { .. } => Err(Errno::EOPNOTSUPP.into()), // a path node's
+        // A path node's, and one whose way was taken out.
+        Request::Resolve { .. } | Request::LookupLed { .. } => Err(Errno::EOPNOTSUPP.into()),
         Request::GetAttr { id } => getattr::run(cx, req, id).await,
         Request::SetAttr { id, set } => setattr::run(cx, req, id, set).await,
         Request::Create { parent, name, node } => create::run(cx, req, parent, &name, &node).await,

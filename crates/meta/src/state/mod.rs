@@ -115,6 +115,7 @@ pub(crate) struct Counters {
     /// Path parts granted to path nodes.
     pub(crate) path_parts_given: u64,
     pub(crate) path_parts_struck: u64,
+    pub(crate) requests_behind: u64,
     pub(crate) recalls_abandoned: u64,
     /// Collects of the network form that this shard has answered, and those given up as an owner.
     pub(crate) collects_answered: u64,

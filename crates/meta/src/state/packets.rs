@@ -6,12 +6,13 @@ use crate::planted::{self, Planted};
 use crate::state::State;
 use onpath_kernel::{Need, OpId};
 use onpath_wire::attr::{AttrWire, flag};
-use onpath_wire::codec::Wire;
+use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::header::{Header, MessageKind, Of, OfReply};
 use onpath_wire::ids::{DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, ShardId};
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
+use onpath_wire::way::Way;
 use std::borrow::Cow;
 
 impl State {
@@ -124,8 +125,12 @@ pub(crate) fn reply(core: &mut Core, op: OpId, req: &Req, reply: &Reply) {
     send_with_cut(core, op, req.from, packet, raised);
 }
 
-/// The reply as its session gets it: a bound one with the ticket of what it has opened.
+/// The reply as its session gets it: with the way that leads there, or a bound one with the ticket of what it has opened.
 pub(crate) fn shown_to<'a>(core: &mut Core, req: &Req, reply: &'a Reply) -> Cow<'a, Reply> {
+    if let Some(way) = req.way.as_ref().filter(|_| matches!(reply, Reply::Entry { .. } | Reply::Missing)) {
+        let reply = Blob(core.state.marked(reply).to_bytes());
+        return Cow::Owned(Reply::Led { way: Way::clone(way), reply });
+    }
     if req.bound.is_none() {
         return Cow::Borrowed(reply);
     }

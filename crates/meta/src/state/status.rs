@@ -27,6 +27,8 @@ impl State {
             ("recalls_answered", c.recalls),
             ("path_parts_given", c.path_parts_given),
             ("path_parts_struck", c.path_parts_struck),
+            ("ways_forgotten", self.dirs.forgotten.position()),
+            ("requests_behind", c.requests_behind),
             ("recalls_abandoned", c.recalls_abandoned),
             ("collects_answered", c.collects_answered),
             ("collects_abandoned", c.collects_abandoned),

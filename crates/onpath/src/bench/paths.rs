@@ -1,7 +1,7 @@
 //! `onpath bench paths`: what it takes to look at a path without a mount, by its depth.
 //!
 //! A round starts the servers anew, on directories that are empty, and looks at the same files in each way: name by name; by a path node that knows nothing of
-//! the way; by the same once more, when it knows it; and by a file that is open, for its exact attributes alone, which all of them ask for at the end.
+//! the way; by the same once more, when it knows it; by what the client keeps of its answers; and by a file that is open, for its exact attributes alone, for which who goes name by name asks once more at the end.
 
 use super::net::place::{Child, cpus, own_cpus};
 use super::net::servers::{Servers, Shape};
@@ -67,10 +67,11 @@ enum Way {
     Serial,
     Cold,
     Warm,
+    Kept,
 }
 
 impl Way {
-    const ALL: [Way; 4] = [Way::Open, Way::Serial, Way::Cold, Way::Warm];
+    const ALL: [Way; 5] = [Way::Open, Way::Serial, Way::Cold, Way::Warm, Way::Kept];
 
     fn word(self) -> &'static str {
         match self {
@@ -78,6 +79,7 @@ impl Way {
             Way::Serial => "name by name",
             Way::Cold => "path node, cold",
             Way::Warm => "path node, warm",
+            Way::Kept => "client's cache",
         }
     }
 }
@@ -146,8 +148,11 @@ fn measure(args: &PathsArgs, costs: &mut Costs) -> anyhow::Result<()> {
     let parent = absolute(&args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
     let temp = tempfile::Builder::new().prefix("onpath-bench-paths").tempdir_in(parent)?;
     let served = Served::start(args, temp.path())?;
-    let connect = |path_nodes| Client::connect_to(&served.source, &Options { path_nodes, ..Options::default() });
-    let (plain, led, me) = (connect(false)?, connect(true)?, Caller::root());
+    let connect = |path_nodes, path_cache| {
+        Client::connect_to(&served.source, &Options { path_nodes, path_cache, ..Options::default() })
+    };
+    let (plain, led, me) = (connect(false, 0)?, connect(true, 0)?, Caller::root());
+    let keeps = connect(true, Options::default().path_cache)?;
     for (depth, way) in args.depths.iter().flat_map(|&depth| (0..WAYS).map(move |way| (depth, way))) {
         let path = path_of(depth, way);
         for (at, _) in path.match_indices('/').skip(1) {
@@ -166,17 +171,22 @@ fn measure(args: &PathsArgs, costs: &mut Costs) -> anyhow::Result<()> {
                 Way::Open => opened[at].stat(),
                 Way::Serial => plain.stat(&me, &paths[at]),
                 Way::Cold | Way::Warm => led.stat(&me, &paths[at]),
+                Way::Kept => keeps.stat(&me, &paths[at]),
             };
+            if way == Way::Kept {
+                paths.iter().chain(&paths).try_for_each(|path| keeps.stat(&me, path).map(drop))?;
+            }
             let cost = cost(count, &served, look)?;
             costs.entry((depth, way)).or_default().push(cost);
         }
     }
     let asked = led.counters();
     let looks = u64::from(args.operations + WAYS) * args.depths.len() as u64;
-    // One for the way, one for exact attributes.
-    ensure!(asked.lookups == 0 && asked.requests == 2 * looks, "the path node has not led: {asked:?}");
-    plain.close();
-    led.close();
+    ensure!(asked.lookups == 0 && asked.requests == looks, "the path node has not led: {asked:?}");
+    let kept = keeps.counters();
+    let looks = u64::from(args.operations) * args.depths.len() as u64;
+    ensure!(kept.paths_kept >= looks && kept.paths_behind == 0, "the client has not followed paths itself: {kept:?}");
+    [plain, led, keeps].into_iter().for_each(Client::close);
     Ok(())
 }
 

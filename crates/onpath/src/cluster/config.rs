@@ -6,6 +6,7 @@ use crate::dev::{PATH_MEMORY, PATH_MEMORY_MIN, parse_bytes};
 use onpath_client::url::{PORT, resolve};
 use onpath_host::dir::PartFormat;
 use onpath_host::journal::Commit;
+use onpath_host::server::{IndexKind, PathOptions};
 use onpath_host::udp::Wait;
 use onpath_meta::SyncPolicy;
 use onpath_wire::limits::{COMMIT_INTERVAL_MS, SHARDS_MAX, SWITCHES_MAX};
@@ -112,6 +113,8 @@ struct WrittenHost {
     #[serde(default)]
     path: bool,
     path_memory: Option<Spanned<String>>,
+    path_index: Option<Spanned<String>>,
+    path_load: Option<Spanned<bool>>,
     wait: Option<Spanned<String>>,
 }
 
@@ -161,8 +164,8 @@ pub(crate) struct Host {
     pub(crate) xdp: Vec<String>,
     /// Memory that names, inodes and listings may take, bytes.
     pub(crate) meta_memory: Option<u64>,
-    /// Memory that its path node may take, bytes, if it has one.
-    pub(crate) path_memory: Option<u64>,
+    /// Its path node, if it has one.
+    pub(crate) path: Option<PathOptions>,
     /// How it waits for messages.
     pub(crate) wait: Wait,
 }
@@ -178,7 +181,7 @@ impl Host {
 
     /// Whether it has shards, data or a path node.
     pub(crate) fn has_state(&self) -> bool {
-        !self.shards.is_empty() || self.data || self.path_memory.is_some()
+        !self.shards.is_empty() || self.data || self.path.is_some()
     }
 
     /// Where it is reached.
@@ -377,22 +380,37 @@ impl Check<'_> {
             switch_port: port(&of.switch_port, "host.switch_port")?,
             xdp: of.xdp.iter().map(|device| device.as_ref().clone()).collect(),
             meta_memory: of.meta_memory.as_ref().map(memory).transpose()?,
-            path_memory: self.path_memory(of)?,
+            path: self.path(of)?,
             wait: self.one_of(of.wait.as_ref(), "host.wait", WAIT)?,
         })
     }
 
-    /// Memory of the path node of a host, if it has one.
-    fn path_memory(&self, of: &WrittenHost) -> Result<Option<u64>, ConfigError> {
-        let wrong = |text: &Spanned<String>, why: String| self.wrong(text.span(), "host.path_memory", why);
-        match &of.path_memory {
-            None => Ok(of.path.then(|| parse_bytes(PATH_MEMORY, PATH_MEMORY_MIN).expect("the default is a size"))),
-            Some(text) if !of.path => Err(wrong(text, "only a path node takes it: add `path = true`".to_owned())),
-            Some(text) => {
-                let bytes = parse_bytes(text.as_ref(), PATH_MEMORY_MIN);
-                bytes.map(Some).map_err(|why| wrong(text, why))
-            }
+    /// The path node of a host, if it has one.
+    fn path(&self, of: &WrittenHost) -> Result<Option<PathOptions>, ConfigError> {
+        let given = [
+            ("host.path_memory", of.path_memory.as_ref().map(Spanned::span)),
+            ("host.path_index", of.path_index.as_ref().map(Spanned::span)),
+            ("host.path_load", of.path_load.as_ref().map(Spanned::span)),
+        ];
+        if !of.path {
+            let needless = given.into_iter().find_map(|(key, span)| Some((key, span?)));
+            let why = "only a path node takes it: add `path = true`".to_owned();
+            return needless.map_or(Ok(None), |(key, span)| Err(self.wrong(span, key, why)));
         }
+        let memory = of.path_memory.as_ref().map_or(PATH_MEMORY, |text| text.as_ref());
+        let memory = parse_bytes(memory, PATH_MEMORY_MIN).map_err(|why| {
+            let text = of.path_memory.as_ref().expect("the default is a size");
+            self.wrong(text.span(), "host.path_memory", why)
+        })?;
+        let index = of.path_index.as_ref().map_or(Ok(IndexKind::default()), |word| {
+            IndexKind::of_word(word.as_ref()).ok_or_else(|| {
+                let [hi, mart, art] = IndexKind::ALL.map(IndexKind::word);
+                let why = format!("{:?} is not possible: {hi:?}, {mart:?} or {art:?}", word.as_ref());
+                self.wrong(word.span(), "host.path_index", why)
+            })
+        })?;
+        let loads = of.path_load.as_ref().is_some_and(|loads| *loads.as_ref());
+        Ok(Some(PathOptions { memory, index, loads }))
     }
 
     /// What one of two words stands for, by default the first.

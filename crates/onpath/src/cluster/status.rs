@@ -86,7 +86,7 @@ fn table(all: &[Asked<'_>]) -> String {
             Ok(None) => ("silent".to_owned(), String::new(), String::new(), String::new()),
             Err(error) => (error.to_string(), String::new(), String::new(), String::new()),
         };
-        let (switch, path) = (yes(host.switch_port.is_some()), yes(host.path_memory.is_some()));
+        let (switch, path) = (yes(host.switch_port.is_some()), yes(host.path.is_some()));
         table.add_row([
             host.name.shown().to_string(),
             host.place(),
@@ -116,7 +116,7 @@ fn as_json(host: &Host, status: &anyhow::Result<Option<HostStatus>>) -> Value {
         "shards": host.shards,
         "data": host.data,
         "switch": host.switch_port.is_some(),
-        "path": host.path_memory.is_some(),
+        "path": host.path.is_some(),
         "up": matches!(status, Ok(Some(_))),
     });
     let told = match status {

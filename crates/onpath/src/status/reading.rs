@@ -204,7 +204,7 @@ fn of_cluster(cluster: &Cluster, how: Look) -> anyhow::Result<Reading> {
         shards: host.shards.clone(),
         data: host.data,
         switch: host.switch_port.is_some(),
-        path: host.path_memory.is_some(),
+        path: host.path.is_some(),
         ..Host::default()
     };
     let hosts = ask_all(cluster.hosts.iter().map(host).collect(), keys.as_ref(), how);

@@ -204,7 +204,7 @@ impl Liar {
             match said {
                 Said::Reply(Reply::Shown { ticket, reply }) => {
                     self.tickets.borrow_mut().insert(ticket.data.inode, ticket);
-                    return Reply::shown(&reply).map(Said::Reply);
+                    return Reply::inside(&reply).map(Said::Reply);
                 }
                 Said::Reply(Reply::NewTerm { term }) | Said::Data(DataReply::NewTerm { term }, _) => {
                     self.terms.borrow_mut().insert(to, term);

@@ -8,9 +8,10 @@ use crate::common::sys;
 use onpath_client::blocking::Client;
 use onpath_client::{Allocation, Caller, Link, OpenOptions, Options, Replace, Source, Time};
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -150,6 +151,56 @@ fn a_directory_is_listed() {
     assert_eq!(some, expected);
     let refused = client.list(&me, "/dir/missing", false).map(drop).expect_err("nothing there");
     assert!(refused.to_string().contains("/dir/missing: No such file or directory"), "{refused}");
+    mount.stop();
+}
+
+/// One look at a path tells all that a system call on a mount, or a call of a client, has changed when it has returned.
+#[test]
+fn a_look_tells_of_now() {
+    let Some(site) = Site::new("remote::a_look_tells_of_now") else { return };
+    let mount = site.dev(&["--shards", "3"]);
+    let dir = mount.path().join("a/b/c");
+    fs::create_dir_all(&dir).expect("mkdir");
+    let (client, me, mut random) = (client_of(&site), Caller::root(), Random::new(5));
+    let files: Vec<_> = (0..4).map(|n| (dir.join(format!("f{n}")), format!("/a/b/c/f{n}"))).collect();
+    files.iter().for_each(|(file, _)| fs::write(file, "x").expect("write"));
+    let append = |path: &std::path::Path| fs::OpenOptions::new().append(true).open(path);
+    for step in 0..2_000 {
+        let (file, path) = &files[random.below(files.len())];
+        let second = file.with_extension("second");
+        match random.below(8) {
+            0 => append(file).and_then(|mut file| file.write_all(b"more")).expect("append"),
+            1 => append(file).and_then(|file| file.set_len(random.below(9_000) as u64)).expect("truncate"),
+            2 => fs::set_permissions(file, Permissions::from_mode(random.below(0o1000) as u32)).expect("chmod"),
+            3 if second.exists() => fs::remove_file(second).expect("unlink"),
+            3 => fs::hard_link(file, second).expect("link"),
+            4 => {
+                fs::rename(file, dir.join("moved")).and_then(|()| fs::rename(dir.join("moved"), file)).expect("rename")
+            }
+            5 => client.truncate(&me, path, random.below(9_000) as u64).expect("truncate"),
+            6 => client.chown(&me, path, Some(random.below(9) as u32), None, Link::Follow).expect("chown"),
+            _ => drop(fs::read(file).expect("read")),
+        }
+        let is = client.stat(&me, path).expect("stat");
+        let on_mount = fs::metadata(file).expect("stat");
+        let ns = |seconds: i64, ns: i64| seconds * 1_000_000_000 + ns;
+        let seen = (is.ino, is.mode(), is.uid, u64::from(is.nlink), is.size, is.mtime, is.ctime, is.atime);
+        let expected = (
+            on_mount.ino(),
+            on_mount.mode(),
+            on_mount.uid(),
+            on_mount.nlink(),
+            on_mount.size(),
+            ns(on_mount.mtime(), on_mount.mtime_nsec()),
+            ns(on_mount.ctime(), on_mount.ctime_nsec()),
+            ns(on_mount.atime(), on_mount.atime_nsec()),
+        );
+        assert_eq!(seen, expected, "step {step}, {path}");
+    }
+    let before = client.counters().requests;
+    client.stat(&me, &files[0].1).expect("stat");
+    assert_eq!(client.counters().requests - before, 1);
+    client.close();
     mount.stop();
 }
 

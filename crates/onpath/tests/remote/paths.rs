@@ -4,7 +4,7 @@ use crate::common::random::Random;
 use crate::common::server::{Mount, Site, binary};
 use crate::common::sys;
 use crate::common::user::ALICE;
-use crate::common::{number_from_env, report};
+use crate::common::{number_from_env, report, wait_until};
 use onpath_client::blocking::Client;
 use onpath_client::{Caller, Options, Replace};
 use std::fs::{self, Permissions};
@@ -12,15 +12,22 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// A client that keeps nothing of what path nodes say.
 fn client_of(site: &Site) -> Client {
-    Client::connect(&site.state().display().to_string(), &Options::default()).expect("a client")
+    client_with(site, 0)
+}
+
+fn client_with(site: &Site, path_cache: usize) -> Client {
+    let options = Options { path_cache, ..Options::default() };
+    Client::connect(&site.state().display().to_string(), &options).expect("a client")
 }
 
 fn alice() -> Caller {
     Caller { uid: ALICE.uid, gid: ALICE.gid, ..Caller::default() }
 }
 
-/// However deep: one request, and one for the exact attributes. Without a path node it is one for each name.
+/// However deep: one request, which the site of the file answers with all its attributes. Without a path node it is one for each name, and one
+/// for exact attributes.
 #[test]
 fn a_path_is_followed_by_one_request() {
     let Some(site) = Site::new("remote::a_path_is_followed_by_one_request") else { return };
@@ -40,7 +47,7 @@ fn a_path_is_followed_by_one_request() {
                 now.lookups - before.lookups,
                 now.names_followed - before.names_followed,
             ];
-            assert_eq!(counted, if followed { [2, 0, 41] } else { [42, 41, 0] }, "round {round}");
+            assert_eq!(counted, if followed { [1, 0, 41] } else { [42, 41, 0] }, "round {round}");
         }
         let status = site.status();
         let of_paths = |counter| status.sum("path", &[counter]);
@@ -51,6 +58,80 @@ fn a_path_is_followed_by_one_request() {
         mount.stop();
     }
     site.assert_clean("after paths");
+}
+
+/// What a client keeps of a path node's answers spares it the path node, until somebody changes something on the way.
+#[test]
+fn a_client_follows_paths_that_it_keeps() {
+    let Some(site) = Site::new("remote::a_client_follows_paths_that_it_keeps") else { return };
+    let mount = site.dev(&["--shards", "3"]);
+    let deep: PathBuf = (0..10).map(|level| format!("d{level}")).collect();
+    fs::create_dir_all(mount.path().join(&deep)).expect("mkdir");
+    fs::write(mount.path().join(&deep).join("file"), "x").expect("write");
+    let client = client_with(&site, 1 << 20);
+    let path = format!("/{}/file", deep.display());
+    let asked = |client: &Client| {
+        let of_node = site.status().sum("path", &["paths_resolved"]);
+        (of_node, client.counters().paths_kept, client.counters().paths_behind)
+    };
+    let look = || client.stat(&alice(), &path).map(|is| is.size).map_err(|error| error.raw_os_error());
+    let mut before = asked(&client);
+    wait_until("the client keeps the way", || {
+        assert_eq!(look(), Ok(1));
+        let now = asked(&client);
+        let kept = now.1 > before.1;
+        before = now;
+        kept
+    });
+    (0..100).for_each(|_| assert_eq!(look(), Ok(1)));
+    assert_eq!(asked(&client), (before.0, before.1 + 100, before.2));
+    // What is made there needs no path node either.
+    let (me, new) = (Caller::root(), format!("/{}/new", deep.display()));
+    client.mkdir(&me, &new, 0o755).expect("mkdir");
+    client.rmdir(&me, &new).expect("rmdir");
+    assert_eq!(asked(&client), (before.0, before.1 + 102, before.2));
+    for (changed, sees) in [(0o700, Err(Some(libc::EACCES))), (0o755, Ok(1))] {
+        fs::set_permissions(mount.path().join("d0/d1"), Permissions::from_mode(changed)).expect("chmod");
+        assert_eq!(look(), sees);
+    }
+    fs::rename(mount.path().join("d0/d1"), mount.path().join("d0/moved")).expect("rename");
+    assert_eq!(look(), Err(Some(libc::ENOENT)));
+    let error = client.mkdir(&me, &new, 0o755).expect_err("the way is gone");
+    assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+    let (_, _, behind) = asked(&client);
+    assert!(behind > before.2, "{behind}");
+    client.close();
+    mount.stop();
+    site.assert_clean("after kept ways");
+}
+
+/// A path node that asks for all directories when it starts needs to be told nothing later, whatever it keeps them in.
+#[test]
+fn a_path_node_loads_all_directories() {
+    let Some(site) = Site::new("remote::a_path_node_loads_all_directories") else { return };
+    let deep = |top: usize| (0..20).map(|level| format!("d{top}-{level}")).collect::<PathBuf>();
+    for index in ["hi", "mart", "art"] {
+        let mount = site.dev(&["--shards", "3"]);
+        (0..50).for_each(|top| fs::create_dir_all(mount.path().join(index).join(deep(top))).expect("mkdir"));
+        mount.stop();
+        let mount = site.dev(&["--shards", "3", "--path-load", "--path-index", index]);
+        let of_paths = |counters: &[&str]| site.status().sum("path", counters);
+        wait_until("all directories are loaded", || of_paths(&["directories_held"]) > 1_000);
+        let client = client_of(&site);
+        for top in 0..50 {
+            let path = format!("/{index}/{}", deep(top).display());
+            client.stat(&alice(), &path).expect("stat");
+        }
+        assert_eq!(of_paths(&["names_asked"]), 0);
+        let way = mount.path().join(index).join("d7-0");
+        fs::set_permissions(&way, Permissions::from_mode(0o700)).expect("chmod");
+        let refused = client.stat(&alice(), format!("/{index}/{}", deep(7).display())).expect_err("closed");
+        assert_eq!(refused.raw_os_error(), Some(libc::EACCES));
+        client.close();
+        fs::remove_dir_all(mount.path().join(index)).expect("it goes");
+        mount.stop();
+    }
+    site.assert_clean("after loads");
 }
 
 /// A directory of the tree, and what its name is now.
@@ -65,9 +146,12 @@ struct Place {
 fn changes_on_the_way_are_seen_at_once() {
     let Some(site) = Site::new("remote::changes_on_the_way_are_seen_at_once") else { return };
     let mount = site.dev(&["--shards", "3"]);
-    let client = client_of(&site);
-    assert_changes_are_seen(&mount, &client, 10_000);
-    client.close();
+    for path_cache in [0, 1 << 20] {
+        let client = client_with(&site, path_cache);
+        assert_changes_are_seen(&mount, &client, 5_000);
+        assert_eq!(client.counters().paths_behind > 500, path_cache > 0, "{:?}", client.counters());
+        client.close();
+    }
     mount.stop();
     site.assert_clean("after changes on the way");
 }
@@ -92,6 +176,8 @@ pub(crate) fn assert_changes_are_seen(mount: &Mount, client: &Client, steps: usi
             denied += u32::from(kernel == Err(Some(libc::EACCES)));
         }
     }
+    let tops = places.iter().filter(|place| place.path.components().count() == 1);
+    tops.for_each(|top| fs::remove_dir_all(mount.path().join(&top.path)).expect("the tree goes"));
     let least = steps / 20;
     assert!(gone > least && denied > least, "{gone} were gone, {denied} were closed");
     assert!(client.counters().names_followed > u64::from(steps / 2), "{:?}", client.counters());

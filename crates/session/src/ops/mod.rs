@@ -55,6 +55,7 @@ async fn background(mut op: Op, job: Job) {
         Job::Reopen => anew::reopen(&mut op).await,
         Job::Restore { shard, term } => restore::restore(&op, shard, term).await,
         Job::Relock => restore::relock(&op).await,
+        Job::HearWays => namei::hear_ways(&mut op).await,
         Job::AskKept { shard } => kept::ask(&op, shard).await,
         Job::Greet { shard } => lease::greet(&mut op, shard).await,
         Job::Resend { shard } => op.with(|core| crate::input::resend(core, shard)),
@@ -78,19 +79,24 @@ async fn background(mut op: Op, job: Job) {
 async fn serve(cx: Cx<State>, slot: Slot, request: FsRequest) {
     let unique = request.unique;
     let mut op = Op::new(cx, slot, request.caller);
-    let result = match request.op {
+    op.by_ways = request.by_ways;
+    let mut result = match request.op {
         FsOp::Lookup { parent, name } => Some(namei::lookup(&mut op, parent, name).await),
         FsOp::GetAttr { id, handle } => Some(attr::getattr(&mut op, id, handle).await),
         FsOp::SetLock { handle, lock, wait } => Box::pin(lock::set(&mut op, unique, handle, lock, wait)).await,
         other => Some(Box::pin(serve_more(&mut op, other)).await),
     };
+    if op.by_ways.is_some() {
+        // Nobody was asked, and so nobody has looked whether the ways are right.
+        result = Some(Err(Errno::ERESTART));
+    }
     op.with(|core| finish(core, slot, unique, result));
 }
 
 async fn serve_more(op: &mut Op, request: FsOp) -> FsResult {
     match request {
         FsOp::LookupId { id } => namei::lookup_id(op, id).await,
-        FsOp::Resolve { from, names, look } => namei::resolve(op, from, names, look).await,
+        FsOp::Resolve { from, names, look, kept } => namei::resolve(op, from, names, look, kept).await,
         FsOp::LookupParent { id } => namei::lookup_parent(op, id).await,
         FsOp::Make { parent, name, kind: Kind::File, mode, umask, .. } if op.makes_in_halves() => {
             halves::first(op, parent, name, mode, umask).await

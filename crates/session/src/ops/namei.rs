@@ -1,19 +1,24 @@
 //! Names: lookup, mkdir/mknod/symlink, link, unlink, rmdir, rename. Each is one question to the name's site (design.md, "Objects and places");
 //! link and rename go to the site of the new name, which coordinates.
 
-use crate::fs::{FsReply, FsResult};
+use crate::fs::{FsReply, FsResult, WaysAt};
+use crate::limits::CALLER_ROUNDS_MAX;
 use crate::op::{Op, done, entry};
 use crate::ops::attr::seen;
 use crate::ops::halves;
+use crate::state::Job;
+use crate::ways::Led;
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{Cookie, InodeId};
+use onpath_wire::ids::{Cookie, InodeId, NodeId};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::TARGET_BYTES_MAX;
 use onpath_wire::name::Name;
+use onpath_wire::permission::Unknown;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{NewNode, Request, rename};
+use onpath_wire::way::Way;
 
 /// Finds a name.
 pub(crate) async fn lookup(op: &mut Op, parent: InodeId, name: Name) -> FsResult {
@@ -35,17 +40,87 @@ async fn found(op: &mut Op, reply: Reply) -> FsResult {
     Ok(FsReply::Entry(attr))
 }
 
-/// Follows names as far as a path node leads: nowhere where there is none, or it is silent.
-pub(crate) async fn resolve(op: &mut Op, from: InodeId, names: Vec<Name>, look: bool) -> FsResult {
+/// Follows names as far as kept ways or a path node lead: nowhere where there is none, or it is silent.
+pub(crate) async fn resolve(op: &mut Op, from: InodeId, names: Vec<Name>, look: bool, kept: bool) -> FsResult {
     let count = names.len();
-    match op.ask_path_node(Request::Resolve { from, names, look }).await? {
-        Some(Reply::Resolved { dir, names }) if (names as usize) <= count => {
-            Ok(FsReply::Resolved { dir, names: names as usize })
+    let (ways, last) = names.split_at(count - usize::from(look && count > 0));
+    if let Some((dir, at)) = follow(op, from, ways, kept).await? {
+        let Some(last) = last.first() else {
+            return Ok(FsReply::Resolved { dir, names: count, by_ways: Some(at) });
+        };
+        op.by_ways = Some(at);
+        let site = op.with(|core| core.state.shard_at(core.state.config.map.site(dir, last.as_bytes())));
+        match op.ask(Request::Lookup { parent: dir, name: last.clone() }).await {
+            Err(Errno::ERESTART) => {}
+            reply => return looked(op, reply?, site).await,
         }
-        Some(reply @ (Reply::Entry { .. } | Reply::Missing)) if look => found(op, reply).await,
-        Some(Reply::Busy) | None => Ok(FsReply::Resolved { dir: from, names: 0 }),
-        Some(_) => Err(Errno::EIO),
     }
+    let asked = op.with(|core| core.state.ways.asks().filter(|_| kept));
+    let request = Request::Resolve { from, names: names.clone(), look, tell: asked.is_some() };
+    let keep = |op: &Op, way: &Way| {
+        op.with(|core| asked.into_iter().for_each(|asked| core.state.ways.keep(asked, &names, way)))
+    };
+    let Some((reply, said_by)) = op.ask_path_node(request).await? else {
+        return Ok(FsReply::Resolved { dir: from, names: 0, by_ways: None });
+    };
+    match reply {
+        Reply::Resolved { dir, names, way } if (names as usize) <= count => {
+            way.iter().for_each(|way| keep(op, way));
+            Ok(FsReply::Resolved { dir, names: names as usize, by_ways: None })
+        }
+        reply @ (Reply::Entry { .. } | Reply::Missing) if look => looked(op, reply, said_by).await,
+        Reply::Led { way, reply } if look => {
+            keep(op, &way);
+            looked(op, Reply::inside(&reply).ok_or(Errno::EIO)?, said_by).await
+        }
+        Reply::Busy => Ok(FsReply::Resolved { dir: from, names: 0, by_ways: None }),
+        _ => Err(Errno::EIO),
+    }
+}
+
+/// What the site of a last name says. If it is the home of a file too, it has said all that there is to know of it.
+async fn looked(op: &mut Op, reply: Reply, site: NodeId) -> FsResult {
+    let is_home = |id| op.with(|core| NodeId::shard(core.state.config.map.home(id))) == site;
+    let btime = match &reply {
+        Reply::Entry { attr, data, .. } if attr.kind != Kind::Directory && is_home(attr.id) => Some(data.btime),
+        _ => None,
+    };
+    Ok(match (found(op, reply).await?, btime) {
+        (FsReply::Entry(attr), Some(btime)) if attr.flags & flag::UNSETTLED == 0 => FsReply::Attr { attr, btime },
+        (found, _) => found,
+    })
+}
+
+/// Where kept ways lead, if they do.
+async fn follow(op: &mut Op, from: InodeId, names: &[Name], kept: bool) -> Result<Option<(InodeId, WaysAt)>, Errno> {
+    if !kept {
+        return Ok(None);
+    }
+    op.with(|core| {
+        if core.state.ways.begins() {
+            core.start(Job::HearWays);
+        }
+    });
+    for _ in 0..CALLER_ROUNDS_MAX {
+        match op.with(|core| core.state.ways.follow(op.told(), from, names)) {
+            Led::To(dir, at) => return Ok(Some((dir, at))),
+            Led::Unknown(Unknown { gids, caps }) => Box::pin(op.read_caller(&gids, caps)).await?,
+            Led::Nowhere => break,
+        }
+    }
+    Ok(None)
+}
+
+/// Hears of every shard how far it is: from then on ways are kept.
+pub(crate) async fn hear_ways(op: &mut Op) {
+    while let Some(shard) = op.with(|core| core.state.ways.unheard()) {
+        let slot = op.with(|core| core.state.a_slot_of[usize::from(shard.0)]);
+        op.by_ways = Some(WaysAt::NOTHING);
+        if op.ask_at(slot, Request::StatFs).await != Err(Errno::ERESTART) {
+            break; // the session is over, or the shard makes no sense
+        }
+    }
+    op.with(|core| core.state.ways.hears = false);
 }
 
 /// Kinds that the kernel opens, or connects to, without asking anybody.

@@ -12,7 +12,8 @@ use onpath_wire::reply::Reply;
 /// Asks for a way; which path node hears of it, if any does.
 fn ask(rig: &mut Rig) -> (u64, Option<Sent>) {
     rig.lose_sent(); // what was asked before is repeated
-    let unique = rig.fs(FsOp::Resolve { from: InodeId::ROOT, names: vec![name("a"), name("b")], look: false });
+    let unique =
+        rig.fs(FsOp::Resolve { from: InodeId::ROOT, names: vec![name("a"), name("b")], look: false, kept: true });
     let asked = std::iter::from_fn(|| rig.try_sent()).find(|sent| sent.to.class() == Some(NodeClass::Path));
     (unique, asked)
 }
@@ -26,7 +27,7 @@ fn led(rig: &mut Rig, unique: u64) -> usize {
 
 fn answer(rig: &mut Rig, asked: &Sent) {
     let header = Header::new(MessageKind::Reply, asked.to, asked.header.seq);
-    rig.input(Input::Packet(Packet::new(&header, &Reply::Resolved { dir: directory_at(1, 1), names: 2 })));
+    rig.input(Input::Packet(Packet::new(&header, &Reply::Resolved { dir: directory_at(1, 1), names: 2, way: None })));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use onpath_kernel::{Input, Now, Output, Role};
 use onpath_session::fs::{Caller, FsOp, FsReply, FsRequest, FsResult, Handle, OpenMode};
-use onpath_session::{AccessTimes, ReadCaller, Session, SessionConfig, SessionIn, SessionOut};
+use onpath_session::{AccessTimes, KeptWays, ReadCaller, Session, SessionConfig, SessionIn, SessionOut};
 use onpath_wire::attr::AttrWire;
 use onpath_wire::caller::{Caps, cap};
 use onpath_wire::data::{DataReply, DataRequest};
@@ -114,6 +114,7 @@ impl Rig {
             in_halves: false,
             caches: false,
             identity: None,
+            kept_ways: KeptWays::default(),
         }
     }
 
@@ -221,7 +222,7 @@ impl Rig {
     pub(crate) fn fs_as(&mut self, caller: Caller, op: FsOp) -> u64 {
         self.unique += 1;
         let unique = self.unique;
-        self.input(Input::Own(SessionIn::Fs(FsRequest { unique, caller, op })));
+        self.input(Input::Own(SessionIn::Fs(FsRequest { unique, caller, op, by_ways: None })));
         unique
     }
 

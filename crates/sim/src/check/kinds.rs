@@ -11,6 +11,8 @@ pub(super) fn may_answer(asked: &Asked, reply: &Reply) -> bool {
         _ if asked.write.is_some() => answers_write(reply),
         // of any request, whatever it is.
         Reply::NewTerm { .. } => true,
+        // Of any that rests on ways.
+        Reply::Behind { .. } => true,
         Reply::Failed { .. } => !matches!(request, Request::StatFs | Request::GetAttrs { .. } | Request::Kept),
         Reply::NeedCaller { .. } => depends_on_caller(request),
         // Too much is under way, or the lease of its session is over.
@@ -31,6 +33,7 @@ fn answers_write(reply: &Reply) -> bool {
 fn depends_on_caller(request: &Request) -> bool {
     match request {
         Request::Lookup { .. }
+        | Request::LookupLed { .. }
         | Request::SetAttr { .. }
         | Request::Create { .. }
         | Request::Link { .. }
@@ -77,11 +80,15 @@ fn depends_on_caller(request: &Request) -> bool {
 /// Whether it is what a request is answered that was executed.
 fn is_result(request: &Request, reply: &Reply) -> bool {
     match request {
-        Request::Lookup { .. } => matches!(reply, Reply::Entry { .. } | Reply::Missing),
+        Request::Lookup { .. } | Request::LookupLed { .. } => matches!(reply, Reply::Entry { .. } | Reply::Missing),
         // Whether that is so only its user knows.
-        Request::Resolve { names, look, .. } => match reply {
+        Request::Resolve { names, look, tell, .. } => match reply {
             Reply::Resolved { names: followed, .. } => *followed as usize <= names.len(),
             Reply::Entry { .. } | Reply::Missing => *look,
+            Reply::Led { reply, .. } => {
+                let is_told = matches!(Reply::inside(reply), Some(Reply::Entry { .. } | Reply::Missing));
+                *look && *tell && is_told
+            }
             _ => false,
         },
         Request::Create { .. } | Request::Link { .. } | Request::TmpFile { .. } => matches!(reply, Reply::Entry { .. }),

@@ -100,6 +100,10 @@ pub struct Checks {
     pub ways: u64,
     /// See there.
     pub ways_changed: u64,
+    /// Requests that rested on ways which a session had kept.
+    pub ways_kept: u64,
+    /// Those of them that were not executed, since the ways might not be right any more.
+    pub ways_behind: u64,
 }
 
 /// An answer without a change that a client has taken, to be judged once more if a crash takes changes back.

@@ -19,7 +19,12 @@ pub(super) fn judge(
 ) -> Result<Option<Excuse>, String> {
     let asked = &pending.asked;
     match reply {
-        Reply::NewTerm { .. } | Reply::Queued => return Ok(None),
+        // Of one that rests on ways its user knows whether that is right.
+        Reply::NewTerm { .. } | Reply::Queued | Reply::Behind { .. } => return Ok(None),
+        Reply::Led { reply, .. } => {
+            let reply = Reply::inside(reply).ok_or("is answered a way and no answer")?;
+            return judge(model, log, pending, &reply);
+        }
         Reply::NeedCaller { gids, caps } => return caller_is_open(asked, gids, *caps).map(|()| None),
         _ => {}
     }

@@ -157,7 +157,7 @@ impl Model {
     /// Decides a request. What neither changes nor shows the namespace is answered [`Shape::Any`].
     pub fn decide(&self, caller: &Caller, request: &Request) -> Decided {
         match request {
-            Request::Lookup { parent, name } => {
+            Request::Lookup { parent, name } | Request::LookupLed { parent, name, .. } => {
                 self.searchable(caller, *parent)?;
                 let (id, _) = self.child(*parent, name)?;
                 reads(Shape::Entry { id: Some(id), exact: false })

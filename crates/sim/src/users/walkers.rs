@@ -7,7 +7,7 @@ use super::User;
 use crate::model::Caller;
 use crate::workload::PRIVATE;
 use crate::world::{Finished, World};
-use onpath_session::fs::{FsOp, FsReply, FsResult};
+use onpath_session::fs::{FsOp, FsReply, FsResult, WaysAt};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
@@ -94,6 +94,8 @@ struct Asked {
     names: Vec<Name>,
     /// The last name is looked up.
     look: bool,
+    /// It rests on ways that the walker has kept.
+    by_ways: bool,
     /// The first tree that may have been seen.
     since: usize,
 }
@@ -116,11 +118,12 @@ pub struct Walkers {
 }
 
 impl Walkers {
-    /// Begins in new sessions, so many of which walk.
-    pub fn begin(world: &mut World, seed: u64, walkers: usize) -> Walkers {
+    /// Begins in new sessions: those that walk keep ways in so many bytes.
+    pub fn begin(world: &mut World, seed: u64, walkers: &[usize]) -> Walkers {
         let changer = world.add_session(&[Caller::default()]);
         let home = Name::new(format!("{PRIVATE}w-{changer}").as_bytes()).expect("a short name");
-        let walkers = (0..walkers).map(|_| world.add_session(&[Caller::new(WALKER, WALKER)])).collect();
+        let walkers =
+            walkers.iter().map(|bytes| world.add_keeping_session(&[Caller::new(WALKER, WALKER)], *bytes)).collect();
         let mut user = Walkers {
             rng: ChaCha8Rng::seed_from_u64(seed ^ 0x3a1c),
             changer,
@@ -252,15 +255,37 @@ impl Walkers {
             names.push(self.some_name());
         }
         let look = self.rng.random_bool(0.5);
-        let unique = world.system_call(walker, 0, FsOp::Resolve { from, names: names.clone(), look });
+        let unique = world.system_call(walker, 0, FsOp::Resolve { from, names: names.clone(), look, kept: true });
         let since = self.forgotten + self.trees.len() - 1;
-        self.asked.insert((walker, unique), Asked { from, names, look, since });
+        self.asked.insert((walker, unique), Asked { from, names, look, by_ways: false, since });
     }
 
-    fn walked_to(&mut self, world: &mut World, walker: usize, unique: u64, result: FsResult) {
-        let Some(Asked { from, names, look, since }) = self.asked.remove(&(walker, unique)) else {
-            return world.checker.violation(format!("{:?}: a walk is answered that nobody asked for", self.home));
+    /// Whether ways that a walker keeps are right says whoever is asked next.
+    fn look_by_ways(&mut self, world: &mut World, walker: usize, op: FsOp, at: WaysAt, asked: Asked) {
+        let unique = world.system_call_by_ways(walker, 0, op, at);
+        self.asked.insert((walker, unique), asked);
+    }
+
+    /// A walk is answered; whether it is over.
+    fn walked_to(&mut self, world: &mut World, walker: usize, unique: u64, result: FsResult) -> bool {
+        let Some(Asked { from, mut names, look, by_ways, since }) = self.asked.remove(&(walker, unique)) else {
+            world.checker.violation(format!("{:?}: a walk is answered that nobody asked for", self.home));
+            return true;
         };
+        if let Ok(FsReply::Resolved { dir, by_ways: Some(at), .. }) = result {
+            let name = self.some_name();
+            names.push(name.clone());
+            let asked = Asked { from, names, look: true, by_ways: true, since };
+            self.look_by_ways(world, walker, FsOp::Lookup { parent: dir, name }, at, asked);
+            return false;
+        }
+        let checks = &mut world.checker.checks;
+        checks.ways_kept += u64::from(by_ways);
+        if by_ways && matches!(result, Err(Errno::ERESTART)) {
+            checks.ways_behind += 1;
+            self.forget();
+            return true;
+        }
         let seen: Vec<&Tree> = self.trees.iter().skip(since - self.forgotten).collect();
         let with_change: Vec<&Tree> = seen.iter().copied().chain(self.change.as_ref().map(|(_, then)| then)).collect();
         let known = |id: InodeId| seen.iter().any(|tree| tree.directories.contains_key(&id) || tree.top == id);
@@ -275,7 +300,7 @@ impl Walkers {
             led.into_iter().any(|(at, dir)| with_change[at..].iter().any(|tree| right(tree, dir)))
         };
         let (fits, led) = match &result {
-            Ok(FsReply::Resolved { dir, names: followed }) => {
+            Ok(FsReply::Resolved { dir, names: followed, .. }) if !by_ways => {
                 let follows = |tree: &&&Tree| leads(tree, &names[..*followed], *dir);
                 let fits = *followed == 0 && *dir == from || with_change.iter().any(|tree| follows(&tree));
                 (*followed <= names.len() && fits, Some((*dir, *followed)))
@@ -313,6 +338,7 @@ impl Walkers {
             world.checker.violation(format!("{:?} #{unique}: {why}", self.home));
         }
         self.forget();
+        true
     }
 }
 
@@ -332,8 +358,8 @@ impl User for Walkers {
                 (0..self.walkers.len()).for_each(|walker| self.walk(world, self.walkers[walker]));
             }
         } else {
-            self.walked_to(world, session, unique, result);
-            if !self.closing {
+            let is_over = self.walked_to(world, session, unique, result);
+            if is_over && !self.closing {
                 self.walk(world, session);
             }
         }

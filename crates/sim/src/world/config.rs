@@ -2,6 +2,7 @@
 
 use super::faults::FaultConfig;
 use onpath_meta::{ShardBounds, SyncPolicy};
+use onpath_path::IndexKind;
 use onpath_wire::secrets::Secrets;
 use onpath_wire::tracking::Form;
 
@@ -29,6 +30,10 @@ pub struct WorldConfig {
     pub path_nodes: u16,
     /// Bytes of memory that each of them may take.
     pub path_bytes: usize,
+    /// In what they keep directories.
+    pub path_index: IndexKind,
+    /// They ask for all when they start.
+    pub path_loads: bool,
     /// Probability that a message is lost.
     pub loss: f64,
     /// Probability that a message arrives twice.
@@ -94,6 +99,8 @@ impl Default for WorldConfig {
             data_nodes: 2,
             path_nodes: 0,
             path_bytes: 1 << 20,
+            path_index: IndexKind::Hi,
+            path_loads: false,
             loss: 0.0,
             duplicate: 0.0,
             reorder: 0.0,

@@ -165,6 +165,7 @@ pub(super) fn shard_config(config: &WorldConfig, map: &ClusterMap, shard: ShardI
 
 /// A path node of a world.
 pub(super) fn path_config(config: &WorldConfig, map: &ClusterMap, node: NodeId) -> RoleConfig {
-    let (cluster, term, key, memory_bytes) = (1, Term(0), [7; 16], config.path_bytes);
-    RoleConfig::Path(PathConfig { node, cluster, map: map.clone(), term, key, memory_bytes })
+    let (cluster, term, key) = (1, Term(0), [7; 16]);
+    let (memory_bytes, index, loads) = (config.path_bytes, config.path_index, config.path_loads);
+    RoleConfig::Path(PathConfig { node, cluster, map: map.clone(), term, key, memory_bytes, index, loads })
 }

@@ -9,8 +9,8 @@ use super::role::Role;
 use crate::check::Rest;
 use crate::model::Caller;
 use onpath_kernel::{Input, Output, Role as _};
-use onpath_session::fs::{FsOp, FsRequest, FsResult};
-use onpath_session::{AccessTimes, LostReason, ReadCaller, Session, SessionConfig, SessionIn, SessionOut};
+use onpath_session::fs::{FsOp, FsRequest, FsResult, WaysAt};
+use onpath_session::{AccessTimes, KeptWays, LostReason, ReadCaller, Session, SessionConfig, SessionIn, SessionOut};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{NodeId, SessionNumber};
 use onpath_wire::packet::Packet;
@@ -59,15 +59,20 @@ pub struct Finished {
 impl World {
     /// Adds a session, whose callers are those of `callers`.
     pub fn add_session(&mut self, callers: &[Caller]) -> usize {
-        self.add(callers, false)
+        self.add(callers, false, 0)
+    }
+
+    /// Adds a session that keeps ways in so many bytes.
+    pub fn add_keeping_session(&mut self, callers: &[Caller], bytes: usize) -> usize {
+        self.add(callers, false, bytes)
     }
 
     /// Adds a session whose kernel caches while it is alone.
     pub fn add_caching_session(&mut self, callers: &[Caller]) -> usize {
-        self.add(callers, true)
+        self.add(callers, true, 0)
     }
 
-    fn add(&mut self, callers: &[Caller], caches: bool) -> usize {
+    fn add(&mut self, callers: &[Caller], caches: bool, kept_bytes: usize) -> usize {
         let index = self.sessions.len();
         let successor = self.successor();
         self.counters.faults.successors += u64::from(successor.is_some());
@@ -81,6 +86,7 @@ impl World {
             in_halves: self.config.in_halves,
             caches,
             identity: None,
+            kept_ways: KeptWays { bytes: kept_bytes, key: [7; 16] },
         };
         callers.iter().for_each(|caller| self.checker.knows(caller));
         self.sessions.push(SessionNode {
@@ -135,13 +141,27 @@ impl World {
         unique
     }
 
+    /// The same of what ways led to that the session has kept.
+    pub fn system_call_by_ways(&mut self, session: usize, caller: usize, op: FsOp, by_ways: WaysAt) -> u64 {
+        let target = &mut self.sessions[session];
+        target.next_unique += 1;
+        let unique = target.next_unique;
+        target.kernel.asks(unique, &op);
+        self.ask_by(session, unique, caller, op, Some(by_ways));
+        unique
+    }
+
     fn ask(&mut self, session: usize, unique: u64, caller: usize, op: FsOp) {
+        self.ask_by(session, unique, caller, op, None);
+    }
+
+    fn ask_by(&mut self, session: usize, unique: u64, caller: usize, op: FsOp, by_ways: Option<WaysAt>) {
         let who = &self.sessions[session].callers[caller];
         let known_group = None;
         let pid = caller as u32 + 1;
         let caller = onpath_session::fs::Caller { uid: who.uid, gid: who.gid, pid, known_group, free_links: false };
         self.narrate(|| format!("session {} calls #{unique} {op:?}", FIRST_SESSION as usize + session));
-        self.session_input(session, Input::Own(SessionIn::Fs(FsRequest { unique, caller, op })));
+        self.session_input(session, Input::Own(SessionIn::Fs(FsRequest { unique, caller, op, by_ways })));
     }
 
     /// A system call that found no space is made again.

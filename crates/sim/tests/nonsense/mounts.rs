@@ -4,7 +4,7 @@ use super::Dice;
 use super::questions::{lock, name, xattr};
 use onpath_kernel::{Input, Now, Output, Role};
 use onpath_session::fs::{Caller, FsOp, FsReply, FsRequest, FsResult, Handle, OpenMode};
-use onpath_session::{AccessTimes, ReadCaller, Session, SessionConfig, SessionIn, SessionOut};
+use onpath_session::{AccessTimes, KeptWays, ReadCaller, Session, SessionConfig, SessionIn, SessionOut};
 use onpath_wire::caller::{Caps, cap};
 use onpath_wire::ids::{Cookie, InodeId, NodeId, SessionId, SessionNumber};
 use onpath_wire::inode::Kind;
@@ -64,6 +64,7 @@ impl Mount {
             in_halves: dice.percent(50),
             caches: dice.percent(50),
             identity: None,
+            kept_ways: KeptWays::default(),
         };
         Mount {
             node: NodeId::session(session),
@@ -99,7 +100,7 @@ impl Mount {
             let unique = *self.asked.keys().min().expect("somebody waits");
             self.unique += 1;
             let op = FsOp::Interrupt { unique };
-            let request = FsRequest { unique: self.unique, caller: Caller::default(), op };
+            let request = FsRequest { unique: self.unique, caller: Caller::default(), op, by_ways: None };
             return self.handle(now, Input::Own(SessionIn::Fs(request)));
         }
         if dice.below(400) == 0 {
@@ -115,7 +116,7 @@ impl Mount {
         if !matches!(op, FsOp::Interrupt { .. }) {
             self.asked.insert(self.unique, (asked, handles(&op)));
         }
-        let request = FsRequest { unique: self.unique, caller, op };
+        let request = FsRequest { unique: self.unique, caller, op, by_ways: None };
         self.handle(now, Input::Own(SessionIn::Fs(request)))
     }
 

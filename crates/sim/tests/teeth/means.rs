@@ -127,6 +127,9 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (23, Planted::TurnsForgotten, explored("turn", NONE)),
     (23, Planted::ClimbUnverified, CLIMBS),
     (14, Planted::MovedWithoutRecall, PATHS),
+    (14, Planted::WaysKept, PATHS),
+    (14, Planted::ForgottenHereOnly, PATHS),
+    (14, Planted::AnyPosition, PATHS),
     (23, Planted::GrantedWhileMoving, PATHS),
     // Of no numbered rule: what fsync of a directory says, leases of sessions (design.md, "Sessions"), and bounds of queues.
     (0, Planted::SyncWithoutCollect, DIRECTORIES),

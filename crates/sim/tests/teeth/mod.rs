@@ -3,7 +3,7 @@
 //!
 //! `just teeth` prints the table of `docs/internals/teeth.md`.
 
-use crate::{network_form, owner_form, paths, shapes, transactions, turns};
+use crate::{kept_ways, network_form, owner_form, paths, shapes, transactions, turns};
 use means::{MEANS, Means};
 use onpath_meta::planted::{Planted, plant};
 use onpath_path::Planted as OfPath;
@@ -23,7 +23,7 @@ const SEEDS_OF_PATHS: u64 = 200;
 const KEPT_SEEDS: u64 = 16;
 
 /// Scenarios, each with a rule that it needs.
-const SCENARIOS: [(Planted, fn()); 58] = [
+const SCENARIOS: [(Planted, fn()); 63] = [
     (Planted::GrantDuringCollect, owner_form::an_update_at_an_answered_site_waits_for_the_end_of_the_collect),
     (Planted::OvertakenGrant, owner_form::a_grant_that_a_recall_overtook_does_not_count),
     (Planted::RecallWithoutEntries, owner_form::a_chmod_collects_what_was_made_under_the_old_mode),
@@ -78,6 +78,11 @@ const SCENARIOS: [(Planted, fn()); 58] = [
     (Planted::AnyMark, network_form::marks::what_nobody_but_the_switch_can_say_counts),
     (Planted::MovedWithoutRecall, paths::who_moved_is_not_where_it_was),
     (Planted::GrantedWhileMoving, paths::a_promise_to_move_withholds_the_path_part),
+    (Planted::WaysKept, kept_ways::a_change_is_seen_by_who_keeps_a_way),
+    (Planted::ForgottenHereOnly, kept_ways::a_change_is_seen_by_who_keeps_a_way),
+    (Planted::AnyPosition, kept_ways::a_change_is_seen_by_who_keeps_a_way),
+    (Planted::ForgottenTooEarly, kept_ways::nobody_keeps_what_a_path_node_is_about_to_let_go),
+    (Planted::BehindAlthoughDone, kept_ways::what_was_done_is_not_done_again),
     (Planted::ForgottenLeases, paths::who_is_not_heard_of_leads_nowhere),
     (Planted::ChmodWithoutRecall, paths::a_chmod_reaches_path_nodes),
     (Planted::RmdirWithoutRecall, paths::what_is_removed_leads_nowhere),
@@ -131,7 +136,7 @@ fn planted() -> BTreeSet<String> {
 #[test]
 fn a_checker_notices_every_removed_rule() {
     // Seeds would need a path node that is cut off from one home alone for longer than its lease, and is asked for a way there then.
-    let by_scenario_alone = [Planted::ForgottenLeases];
+    let by_scenario_alone = [Planted::ForgottenLeases, Planted::ForgottenTooEarly, Planted::BehindAlthoughDone];
     let named = MEANS.iter().map(|(_, bug, _)| bug).chain(&by_scenario_alone).map(|bug| format!("{bug:?}"));
     assert_eq!(named.collect::<BTreeSet<_>>(), planted());
     let missed = table(MEANS);

@@ -256,6 +256,9 @@ impl Request {
         // The columns: waits, leased, again, early, space, collects.
         match self {
             Q::Lookup { parent, name } => say(Name((*parent, name)), NOTHING, Executed, [X, O, O, O, O, O], C::Lookup),
+            Q::LookupLed { parent, name, .. } => {
+                say(Name((*parent, name)), NOTHING, Executed, [X, O, O, O, O, O], C::Lookup)
+            }
             Q::GetAttr { id } => say(Inode(*id), NOTHING, Executed, [X, O, O, O, O, X], C::GetAttr),
             Q::GetAttrs { ids } => say(Inodes(ids), NOTHING, Executed, [O, O, O, O, O, O], C::GetAttr),
             Q::DataRef { id } => say(Inode(*id), NOTHING, Executed, [X, O, O, O, O, O], C::GetAttr),

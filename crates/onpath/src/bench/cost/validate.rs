@@ -166,7 +166,7 @@ fn measure(case: &Case, dir: &Path, files: u64) -> anyhow::Result<Outcome> {
         commit,
         checkpoint_bytes: CHECKPOINT_BYTES,
         memory_bytes: None,
-        path_memory: None,
+        path: None,
         tracking: TrackingOptions::default(),
     };
     let server = ServerBuilder::open(dir, options, Arc::new(Unwatched))?.start()?;

@@ -10,7 +10,7 @@ use onpath_host::journal::Commit;
 use onpath_host::member::NoJournal;
 use onpath_host::node::{Effects, Node, NodeBuilder, Port};
 use onpath_session::fs::{Caller, FsOp, FsReply, FsRequest, FsResult, Handle, OpenMode};
-use onpath_session::{AccessTimes, ReadCaller, Session, SessionConfig, SessionIn, SessionOut};
+use onpath_session::{AccessTimes, KeptWays, ReadCaller, Session, SessionConfig, SessionIn, SessionOut};
 use onpath_wire::caller::{Caps, cap};
 use onpath_wire::ids::{InodeId, NodeId};
 use onpath_wire::inode::Kind;
@@ -62,7 +62,7 @@ impl Running {
         }
         self.next += 1;
         let unique = (number * self.load.window + place) as u64 + 1;
-        let request = FsRequest { unique, caller: Caller::default(), op: (self.load.ask)(number) };
+        let request = FsRequest { unique, caller: Caller::default(), op: (self.load.ask)(number), by_ways: None };
         self.asked[place] = Instant::now(); // what the echo sends is made before its clock is read, too
         Some(SessionIn::Fs(request))
     }
@@ -159,6 +159,7 @@ impl Client {
             in_halves: there.sync,
             caches: false,
             identity: None,
+            kept_ways: KeptWays::default(),
         });
         let (sender, over) = channel();
         let running = Arc::new(Mutex::new(None));

@@ -62,10 +62,13 @@ fn a_configuration_is_read() {
     let [a, b] = &cluster.hosts[..] else { panic!("{cluster:?}") };
     assert_eq!((a.place().as_str(), a.meta_memory, a.switch_port), ("10.0.0.1:4796", Some(64 << 20), None));
     assert_eq!((b.place().as_str(), b.number, b.switch_port), ("[::1]:99", 3, Some(4797)));
-    assert_eq!((a.path_memory, b.path_memory), (None, None));
-    for (written, bytes) in [("path = true", 64 << 20), ("path = true\npath_memory = \"2M\"", 2 << 20)] {
+    assert_eq!((a.path, b.path), (None, None));
+    let mart = "path = true\npath_memory = \"2M\"\npath_index = \"mart\"\npath_load = true";
+    for (written, memory, index, loads) in
+        [("path = true", 64 << 20, IndexKind::Hi, false), (mart, 2 << 20, IndexKind::Mart, true)]
+    {
         let with = parse(&GOOD.replace("port = 99", written)).unwrap();
-        assert_eq!((with.hosts[0].path_memory, with.hosts[1].path_memory), (None, Some(bytes)));
+        assert_eq!((with.hosts[0].path, with.hosts[1].path), (None, Some(PathOptions { memory, index, loads })));
     }
     let part = cluster.part(a, None);
     assert_eq!((part.host, part.shard_hosts, part.data_nodes), (1, vec![3, 1], vec![1]));
@@ -101,6 +104,9 @@ fn what_is_wrong_is_told_with_line_and_key() {
         ("data = true\n", "", 4, "host.data", "somebody has to keep"),
         ("meta_memory = \"64M\"", "meta_memory = \"64X\"", 15, "host.meta_memory", "unknown unit"),
         ("port = 99", "path_memory = \"64M\"", 21, "host.path_memory", "add `path = true`"),
+        ("port = 99", "path_load = true", 21, "host.path_load", "add `path = true`"),
+        ("port = 99", "path_index = \"hi\"", 21, "host.path_index", "add `path = true`"),
+        ("port = 99", "path = true\npath_index = \"b\"", 22, "host.path_index", "\"hi\", \"mart\" or \"art\""),
         ("port = 99", "path = true\npath_memory = \"0\"", 22, "host.path_memory", "at least 1048576 bytes"),
         ("port = 99", "path = 1", 21, "path", "invalid type"),
         ("switch_port = 4797", PATH_ONLY, 26, "host.directory", "a path node needs a directory"),

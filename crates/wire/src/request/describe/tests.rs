@@ -7,6 +7,7 @@ use crate::inode::Kind;
 use crate::request::{FileLock, SetAttr};
 use crate::secrets::Secrets;
 use crate::ticket::Ticket;
+use crate::way::Way;
 use crate::xattr::XattrName;
 
 fn name(bytes: &[u8]) -> Name {
@@ -37,7 +38,8 @@ fn all() -> Vec<Request> {
     let ticket = Ticket::new(&key, SessionNumber(1), (data, 0), 1, 0);
     let mut all = vec![
         Q::Lookup { parent, name: name.clone() },
-        Q::Resolve { from: parent, names: vec![name.clone()], look: true },
+        Q::Resolve { from: parent, names: vec![name.clone()], look: true, tell: true },
+        Q::LookupLed { parent, name: name.clone(), way: Way { parent, name: None, dirs: vec![] } },
         Q::GetAttr { id },
         Q::SetAttr { id, set: SetAttr::default() },
         Q::Link { id, parent, name: name.clone() },
