@@ -4,10 +4,10 @@ use crate::caller::Caller;
 use crate::client::Options;
 use crate::counters::Counters;
 use crate::error::Error;
-use crate::file::Allocation;
+use crate::file::{Allocation, OpenOptions};
 use crate::listing::Entry;
 use crate::metadata::Metadata;
-use crate::names::{Replace, Time};
+use crate::names::{Replace, SetXattr, Time};
 use crate::source::Source;
 use crate::walk::Link;
 use bytes::Bytes;
@@ -141,7 +141,55 @@ waiting! {
     }
 }
 
+waiting! {
+    /// What a path has led to, as [`crate::Inode`].
+    #[derive(Clone)]
+    Inode {
+        /// What it is now.
+        stat() -> Metadata;
+        /// Changes its permission bits.
+        chmod(mode: u32) -> ();
+        /// Changes its owner or group.
+        chown(uid: Option<u32>, gid: Option<u32>) -> ();
+        /// Changes its times.
+        utimens(atime: Time, mtime: Time) -> ();
+        /// The target of a symbolic link.
+        readlink() -> Vec<u8>;
+        /// The value of an extended attribute.
+        getxattr(name: &[u8]) -> Vec<u8>;
+        /// Sets an extended attribute.
+        setxattr(name: &[u8], value: &[u8], how: SetXattr) -> ();
+        /// The names of its extended attributes.
+        listxattr() -> Vec<Vec<u8>>;
+        /// Removes an extended attribute.
+        removexattr(name: &[u8]) -> ();
+    }
+}
+
+impl Inode {
+    /// Opens it, if it is a file.
+    ///
+    /// # Errors
+    /// As [`open`](crate::Inode::open).
+    pub fn open(&self, options: &OpenOptions) -> Result<File, Error> {
+        wait(self.0.open(options)).map(File)
+    }
+
+    /// Gives it one name more.
+    ///
+    /// # Errors
+    /// As [`link`](crate::Inode::link).
+    pub fn link(&self, client: &Client, new: &[u8]) -> Result<(), Error> {
+        wait(self.0.link(&client.0, new))
+    }
+}
+
 impl File {
+    /// The same file, to read and change what it has beside its bytes.
+    pub fn inode(&self) -> Inode {
+        Inode(self.0.inode())
+    }
+
     /// Copies bytes of another file of the same session to this one, between the servers.
     ///
     /// # Errors
@@ -164,6 +212,8 @@ waiting! {
     Listing {
         /// The next entries; none at the end.
         (mut) next() -> Option<Vec<Entry>>;
+        /// Returns when the directory is durable.
+        sync() -> ();
     }
 }
 

@@ -5,12 +5,13 @@ use crate::caller::Caller;
 use crate::counters::Counters;
 use crate::error::Error;
 use crate::file::{self, File, OpenOptions};
+use crate::inode::Inode;
 use crate::listing::{self, Listing, Sorted};
 use crate::metadata::{FileType, Metadata};
 use crate::names::{self, Replace, SetXattr, Space, Time};
 use crate::session::{Running, Session, restarting};
 use crate::source::Source;
-use crate::walk::Link;
+use crate::walk::{self, Link};
 use crate::whole::{Reader, Writer};
 use arc_swap::ArcSwap;
 use futures_channel::oneshot;
@@ -81,7 +82,7 @@ impl Client {
     }
 
     /// The session of this process, and where paths begin.
-    async fn session(&self) -> Result<Session, Error> {
+    pub(crate) async fn session(&self) -> Result<Session, Error> {
         let running = self.running().await?;
         let (root, name) = self.base.clone().unwrap_or_else(|| (InodeId::ROOT, running.name.clone()));
         Ok(Session { running, root, name })
@@ -225,6 +226,13 @@ calls! {
     /// As readlink(2).
     readlink() -> Vec<u8>, "let target = client.readlink(me, \"/a/link\")"
         = names::readlink(asks, path);
+
+    /// What a path leads to, to be read and changed whatever becomes of its names.
+    ///
+    /// # Errors
+    /// As open(2) with O_PATH, and as with O_NOFOLLOW too with [`Link::Itself`].
+    inode(link: Link) -> Inode as blocking::Inode, "let link = client.inode(me, \"/a/link\", Link::Itself)"
+        = async { walk::resolve(asks, path, link).await.map(|attr| Inode::new(&session, caller, path, attr.id)) };
 
     /// Makes a directory.
     ///

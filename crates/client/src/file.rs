@@ -4,6 +4,7 @@ use crate::caller::Caller;
 use crate::counters::add;
 use crate::detached::detached;
 use crate::error::{Error, ErrorKind};
+use crate::inode::Inode;
 use crate::metadata::Metadata;
 use crate::names::{self, Replace, Time};
 use crate::session::{Asks, Session};
@@ -190,6 +191,23 @@ pub(crate) async fn open(
         }
     }
     Err(Errno::ESTALE.into())
+}
+
+/// Opens the file that is known by its id.
+pub(crate) async fn opened(
+    asks: &Asks<'_>,
+    session: &Session,
+    path: &[u8],
+    id: InodeId,
+    options: &OpenOptions,
+) -> Result<File, Error> {
+    if !options.is_sound() {
+        return Err(Errno::EINVAL.into());
+    }
+    match asks.ask(FsOp::Open { id, mode: options.open_mode(asks.caller) }).await? {
+        FsReply::Opened(opened) => Ok(File::new(session, asks.caller, path, id, opened.handle, options.append)),
+        _ => Err(Errno::EIO.into()),
+    }
 }
 
 /// A file without a name, in the directory of `path`.
@@ -462,6 +480,11 @@ impl File {
         };
         let result = closed.await;
         self.named(result)
+    }
+
+    /// The same file, to read and change what it has beside its bytes: as long as it is open this does not need a name either.
+    pub fn inode(&self) -> Inode {
+        Inode::new(&self.session, &self.caller, &self.path, self.id)
     }
 
     /// Where it is, as it was opened.

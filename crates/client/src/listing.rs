@@ -77,6 +77,18 @@ impl Listing {
         }
     }
 
+    /// Returns when the directory is durable, with its names.
+    ///
+    /// # Errors
+    /// As fsync(2).
+    pub async fn sync(&self) -> Result<(), Error> {
+        if !self.session.is_here() {
+            return Err(Error::new(ErrorKind::Forked));
+        }
+        let synced = self.session.asks(&self.caller).ask(FsOp::Fsync { handle: self.handle }).await;
+        synced.map(drop).map_err(|error| error.at(&self.session.name, &self.path))
+    }
+
     async fn page(&mut self) -> Result<Option<Vec<Entry>>, Error> {
         if !self.session.is_here() {
             return Err(Error::new(ErrorKind::Forked));

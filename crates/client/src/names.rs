@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::metadata::{FileType, Metadata};
-use crate::session::Asks;
+use crate::session::{Asks, Session, restarting};
 use crate::walk::{self, Last, Link, Place};
 use onpath_session::fs::{FsOp, FsReply};
 use onpath_wire::attr::AttrWire;
@@ -186,6 +186,14 @@ fn is_in_the_way(error: &Error) -> bool {
     [Errno::EEXIST, Errno::ENOTEMPTY, Errno::EISDIR].iter().any(|errno| error.is(*errno))
 }
 
+/// Gives an inode a further name, a path of a session.
+pub(crate) async fn link_inode(asks: &Asks<'_>, id: InodeId, there: &Session, new: &[u8]) -> Result<(), Error> {
+    restarting!(there, asks.caller, |asks| async {
+        let (parent, name) = free_place(asks, new, false).await?;
+        named(asks, id, parent, name).await
+    })
+}
+
 /// Gives an inode a further name.
 pub(crate) async fn named(asks: &Asks<'_>, id: InodeId, parent: InodeId, name: Name) -> Result<(), Error> {
     asks.ask(FsOp::Link { id, parent, name }).await.map(drop)
@@ -334,6 +342,11 @@ pub(crate) fn resized(asks: &Asks<'_>, size: u64) -> SetAttr {
 
 pub(crate) async fn getxattr(asks: &Asks<'_>, path: &[u8], name: &[u8], link: Link) -> Result<Vec<u8>, Error> {
     let id = walk::resolve(asks, path, link).await?.id;
+    value(asks, id, name).await
+}
+
+/// An extended attribute of an inode.
+pub(crate) async fn value(asks: &Asks<'_>, id: InodeId, name: &[u8]) -> Result<Vec<u8>, Error> {
     match asks.ask(FsOp::GetXattr { id, name: XattrName::new(name)?, probe: false }).await? {
         FsReply::Value(value) => Ok(value),
         _ => unexpected(),
@@ -348,17 +361,32 @@ pub(crate) async fn setxattr(
     how: SetXattr,
     link: Link,
 ) -> Result<(), Error> {
+    let id = walk::resolve(asks, path, link).await?.id;
+    set_value(asks, id, name, value, how).await
+}
+
+pub(crate) async fn set_value(
+    asks: &Asks<'_>,
+    id: InodeId,
+    name: &[u8],
+    value: &[u8],
+    how: SetXattr,
+) -> Result<(), Error> {
     let flags = match how {
         SetXattr::Any => 0,
         SetXattr::Create => 1,
         SetXattr::Replace => 2,
     };
-    let id = walk::resolve(asks, path, link).await?.id;
     asks.ask(FsOp::SetXattr { id, name: XattrName::new(name)?, value: value.to_vec(), flags }).await.map(drop)
 }
 
 pub(crate) async fn listxattr(asks: &Asks<'_>, path: &[u8], link: Link) -> Result<Vec<Vec<u8>>, Error> {
     let id = walk::resolve(asks, path, link).await?.id;
+    values(asks, id).await
+}
+
+/// The names of the extended attributes of an inode.
+pub(crate) async fn values(asks: &Asks<'_>, id: InodeId) -> Result<Vec<Vec<u8>>, Error> {
     match asks.ask(FsOp::ListXattr { id }).await? {
         FsReply::Value(names) => {
             Ok(names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
@@ -369,6 +397,10 @@ pub(crate) async fn listxattr(asks: &Asks<'_>, path: &[u8], link: Link) -> Resul
 
 pub(crate) async fn removexattr(asks: &Asks<'_>, path: &[u8], name: &[u8], link: Link) -> Result<(), Error> {
     let id = walk::resolve(asks, path, link).await?.id;
+    remove_value(asks, id, name).await
+}
+
+pub(crate) async fn remove_value(asks: &Asks<'_>, id: InodeId, name: &[u8]) -> Result<(), Error> {
     asks.ask(FsOp::RemoveXattr { id, name: XattrName::new(name)? }).await.map(drop)
 }
 

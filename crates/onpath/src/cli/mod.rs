@@ -116,9 +116,9 @@ pub(crate) enum Command {
     Chmod(tree::chmod::ChmodArgs),
     /// Changes owner and group, of whole trees with -R.
     Chown(tree::chown::ChownArgs),
-    /// Copies a directory into a mounted file system: in parallel, resumable.
+    /// Copies a directory into a file system, mounted or not: in parallel, resumable.
     Import(copy::CopyArgs),
-    /// Copies a directory out of a mounted file system: in parallel, resumable.
+    /// Copies a directory out of a file system, mounted or not: in parallel, resumable.
     Export(copy::CopyArgs),
     /// Checks a file system, running or not; with --repair it puts right what it can.
     Fsck(fsck::FsckArgs),

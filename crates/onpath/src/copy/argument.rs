@@ -72,6 +72,11 @@ impl Argument {
         Ok(path)
     }
 
+    /// Whether all of it is there.
+    pub(super) fn is_there(&self) -> bool {
+        self.missing.is_empty()
+    }
+
     /// The path of what is there.
     pub(super) fn existing(&self) -> anyhow::Result<PathBuf> {
         path_of(self.fd.as_fd())

@@ -2,18 +2,17 @@
 
 use super::attributes;
 use super::file::File;
-use super::inode::{Id, Inode, id};
-use super::links::{Claim, Links, Name};
+use super::links::{Claim, Links};
+use super::object::{Destination, Facts, Object, Place, Source};
 use super::special;
-use super::staging::{self, Key, Staging};
+use super::staging::Key;
 use crate::progress::Progress;
 use crate::tree::Counter;
-use crate::walk::{Attributes, Entry, Failure, Local, Node, Report, Visitor, Wanted, at, to, to_copy};
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use crate::walk::{Attributes, Entry, Failure, Node, Report, Visitor, Wanted, to, to_copy};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use serde_json::{Value, json};
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// What a copy did.
@@ -75,23 +74,20 @@ impl Done {
 }
 
 /// The copy of a directory.
-pub(super) struct Target {
-    fd: OwnedFd,
-    id: Id,
-    stat: Stat,
+pub(super) struct Target<D: Destination> {
+    dir: D::Dir,
+    /// What it is a copy of.
+    source: Facts,
     /// It was there before this run, so an earlier one may have left parts in it.
     was_there: bool,
 }
 
-/// The inode that is a copy.
-pub(super) type Made = Id;
-
 /// Something that is no directory, and where its copy goes.
-pub(super) struct Job<'a> {
+pub(super) struct Job<'a, D: Destination> {
+    pub(super) to: &'a D,
     /// The directory of the copy.
-    pub(super) dir: BorrowedFd<'a>,
+    pub(super) dir: &'a D::Dir,
     pub(super) name: &'a CStr,
-    pub(super) staging: &'a Staging,
     /// Compare every byte with the source.
     pub(super) verify: bool,
     pub(super) done: &'a Done,
@@ -99,38 +95,23 @@ pub(super) struct Job<'a> {
 }
 
 /// Copies what a walk over the source visits.
-pub(super) struct Copier<'a> {
-    source: &'a Path,
-    staging: &'a Staging,
+pub(super) struct Copier<'a, D: Destination> {
+    /// The root of the walk.
+    pub(super) source: &'a Path,
+    pub(super) to: &'a D,
     /// Copies that are under way into the source: it is unfinished itself.
-    unfinished: Vec<(CString, Key)>,
-    verify: bool,
-    progress: &'a Progress,
-    links: Links,
-    done: Done,
+    pub(super) unfinished: Vec<(CString, Key)>,
+    pub(super) verify: bool,
+    pub(super) progress: &'a Progress,
+    pub(super) links: Links<D>,
+    pub(super) done: Done,
 }
 
-impl<'a> Copier<'a> {
-    /// `source` is the path of `top`.
-    pub(super) fn new(
-        source: &'a Path,
-        top: BorrowedFd<'_>,
-        staging: &'a Staging,
-        verify: bool,
-        progress: &'a Progress,
-    ) -> rustix::io::Result<Copier<'a>> {
-        let unfinished = staging::under_way(top)?;
-        Ok(Copier { source, staging, unfinished, verify, progress, links: Links::default(), done: Done::default() })
-    }
-
-    pub(super) fn done(&self) -> &Done {
-        &self.done
-    }
-
+impl<D: Destination> Copier<'_, D> {
     /// Makes the names that could not be made yet: their inode was still being copied.
     pub(super) fn link_the_rest(&self, report: &Report) {
         for (first, name) in self.links.rest() {
-            match super::links::link_later(&first, &name, self.staging) {
+            match self.to.link_later(&first, &name) {
                 Ok(true) => self.done.hard_links.add(1),
                 Ok(false) => self.done.skipped.add(1),
                 Err(failure) => report.fail(&name.path(), failure),
@@ -138,27 +119,27 @@ impl<'a> Copier<'a> {
         }
     }
 
-    fn below_top(&self, path: &Path) -> PathBuf {
-        path.strip_prefix(self.source).expect("a walk stays below its root").to_owned()
+    fn below_top(&self, path: PathBuf) -> PathBuf {
+        path.strip_prefix(self.source).map(Path::to_owned).unwrap_or(path)
     }
 
     /// Something of several names: copied under the first that comes.
-    fn copy_linked(
+    fn copy_linked<S: Source>(
         &self,
-        entry: &Entry<'_, Local, Option<Target>>,
-        target: &Target,
-        source: &Inode,
+        entry: &Entry<'_, S, Option<Target<D>>>,
+        target: &Target<D>,
+        source: &S::Object,
     ) -> Result<(), Failure> {
-        let dir = self.below_top(&entry.parent().map(Node::path).unwrap_or_default());
-        let name = || Name { dir: dir.clone(), dir_id: target.id, name: entry.name().to_owned() };
-        match self.links.claim(&source.stat, name()) {
+        let path = self.below_top(entry.parent().map(Node::path).unwrap_or_default());
+        let name = self.to.name(&target.dir, &path, entry.name())?;
+        match self.links.claim(source.is(), name) {
             Claim::Copy => {
-                let made = self.copy_inode(entry, target, source);
-                self.links.settle(&source.stat, made.as_ref().ok().copied());
+                let made = self.copy_inode(entry.name(), target, source).and_then(|copy| self.to.made(&copy));
+                self.links.settle(source.is(), made.as_ref().ok().cloned());
                 made.map(drop)
             }
-            Claim::Link(first) => {
-                let made = super::links::link(&first, target.fd.as_fd(), &name(), self.staging)?;
+            Claim::Link(first, name) => {
+                let made = self.to.link(&first, &target.dir, &name)?;
                 (if made { &self.done.hard_links } else { &self.done.skipped }).add(1);
                 Ok(())
             }
@@ -166,60 +147,26 @@ impl<'a> Copier<'a> {
         }
     }
 
-    fn copy_inode(
-        &self,
-        entry: &Entry<'_, Local, Option<Target>>,
-        target: &Target,
-        source: &Inode,
-    ) -> Result<Made, Failure> {
-        let job = Job {
-            dir: target.fd.as_fd(),
-            name: entry.name(),
-            staging: self.staging,
-            verify: self.verify,
-            done: &self.done,
-            progress: self.progress,
-        };
-        match source.kind() {
+    fn copy_inode(&self, name: &CStr, target: &Target<D>, source: &impl Object) -> Result<D::Object, Failure> {
+        let Copier { to, verify, progress, .. } = *self;
+        let job = Job { to, dir: &target.dir, name, verify, done: &self.done, progress };
+        match source.is().kind {
             FileType::RegularFile => File(&job).copy(source),
             _ => special::copy(&job, source),
         }
     }
-
-    /// Makes the copy of a directory, or opens the one that is there: then true.
-    fn open(&self, parent: &Target, name: &CStr) -> Result<(OwnedFd, bool), Failure> {
-        let made = match rustix::fs::mkdirat(&parent.fd, name, Mode::RWXU) {
-            Ok(()) => true,
-            Err(Errno::EXIST) => false,
-            Err(errno) => return Err(Failure::of_copy("make the copy of", errno)),
-        };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&parent.fd, name, flags, Mode::empty());
-        let fd = fd.map_err(to_copy("make the copy of (something else has its name)"))?;
-        let stat = rustix::fs::fstat(&fd).map_err(to_copy("stat the copy of"))?;
-        if made && stat.st_uid != rustix::process::geteuid().as_raw() {
-            return Err(Failure::of_copy("make the copy of (somebody has put another one in its place)", Errno::STALE));
-        }
-        if stat.st_mode & 0o700 != 0o700 {
-            // Complete already, and closed to its owner: it is opened until it is complete again.
-            let mode = Mode::from_raw_mode(stat.st_mode & 0o7777 | 0o700);
-            rustix::fs::fchmod(&fd, mode).map_err(to_copy("open the copy of"))?;
-        }
-        (if made { &self.done.directories } else { &self.done.skipped }).add(1);
-        Ok((fd, !made))
-    }
 }
 
-impl Visitor<Local> for Copier<'_> {
+impl<S: Source, D: Destination> Visitor<S> for Copier<'_, D> {
     /// None: left out.
-    type Dir = Option<Target>;
+    type Dir = Option<Target<D>>;
 
     fn enter(
         &self,
-        dir: &Entry<'_, Local, Option<Target>>,
-        open: &OwnedFd,
+        dir: &Entry<'_, S, Option<Target<D>>>,
+        open: &S::Dir,
         _is: &Attributes,
-    ) -> Result<Option<Target>, Failure> {
+    ) -> Result<Option<Target<D>>, Failure> {
         let parent = dir.parent();
         if parent.is_some_and(|parent| parent.is_root())
             && self.unfinished.iter().any(|(mark, _)| mark.as_c_str() == dir.name())
@@ -227,41 +174,46 @@ impl Visitor<Local> for Copier<'_> {
             return Ok(None);
         }
         self.progress.entry();
-        let top = || rustix::io::fcntl_dupfd_cloexec(self.staging.destination(), 0).map(|fd| (fd, true));
-        let (fd, was_there) = match parent.map(|parent| &parent.data) {
-            None => top().map_err(to_copy("open the copy of"))?,
+        let (copy, was_there) = match parent.map(|parent| &parent.data) {
+            None => (self.to.top().map_err(to_copy("open the copy of"))?, true),
             Some(None) => return Ok(None),
-            Some(Some(parent)) => self.open(parent, dir.name())?,
+            Some(Some(parent)) => {
+                let (copy, was_there) = self.to.directory(&parent.dir, dir.name())?;
+                (if was_there { &self.done.skipped } else { &self.done.directories }).add(1);
+                (copy, was_there)
+            }
         };
-        let id = id(&rustix::fs::fstat(&fd).map_err(to_copy("stat the copy of"))?);
-        let stat = rustix::fs::fstat(open).map_err(to("stat"))?;
-        Ok(Some(Target { fd, id, stat, was_there }))
+        let source = *dir.tree().itself(open).map_err(to("stat"))?.is();
+        Ok(Some(Target { dir: copy, source, was_there }))
     }
 
-    fn wanted(&self, dir: &Option<Target>) -> Wanted {
+    fn wanted(&self, dir: &Option<Target<D>>) -> Wanted {
         if dir.is_some() { Wanted::Everything } else { Wanted::Nothing }
     }
 
-    fn visit(&self, entry: &Entry<'_, Local, Option<Target>>) -> Result<(), Failure> {
-        let parent = entry.parent().expect("the root of a copy is a directory");
+    fn visit(&self, entry: &Entry<'_, S, Option<Target<D>>>) -> Result<(), Failure> {
+        let (Some(parent), Some(dir)) = (entry.parent(), entry.at()) else {
+            return Err(Failure::new("list", Errno::NOTDIR));
+        };
         let Some(target) = &parent.data else { return Ok(()) };
         if self.unfinished.iter().any(|(_, key)| key.made(entry.name())) {
             return Ok(());
         }
         self.progress.entry();
-        let source = Inode::find(at(entry.at()), entry.name()).map_err(to("stat"))?;
-        match source.kind() {
+        let source = entry.tree().find(dir, entry.name()).map_err(to("stat"))?;
+        match source.is().kind {
             FileType::Directory => Err(Failure::new("copy (it has become a directory)", Errno::ISDIR)),
-            _ if source.stat.st_nlink > 1 => self.copy_linked(entry, target, &source),
-            _ => self.copy_inode(entry, target, &source).map(drop),
+            _ if source.is().links > 1 => self.copy_linked(entry, target, &source),
+            _ => self.copy_inode(entry.name(), target, &source).map(drop),
         }
     }
 
-    fn leave(&self, _tree: &Local, dir: &Node<Local, Option<Target>>) -> Result<(), Failure> {
+    fn leave(&self, tree: &S, dir: &Node<S, Option<Target<D>>>) -> Result<(), Failure> {
         let Some(target) = &dir.data else { return Ok(()) };
-        if target.was_there && !dir.has_failed() {
-            self.staging.remove_parts(target.fd.as_fd())?;
-        }
-        attributes::copy(dir.dir().as_fd(), &target.stat, target.fd.as_fd(), &self.done)
+        self.to.filled(&target.dir, target.was_there && !dir.has_failed())?;
+        let source = tree.itself(dir.dir()).map_err(to("stat"))?;
+        let copy = self.to.itself(&target.dir).map_err(to_copy("stat the copy of"))?;
+        attributes::copy(&source, &target.source, &copy, &self.done)?;
+        self.to.complete(&target.dir)
     }
 }

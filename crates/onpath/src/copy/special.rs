@@ -1,64 +1,37 @@
 //! Symbolic links, fifos, sockets and devices.
 
 use super::attributes;
-use super::copier::{Job, Made};
-use super::inode::{Inode, is_ours};
-use super::staging;
-use crate::walk::{Failure, to, to_copy};
-use rustix::fs::{FileType, Mode};
-use rustix::io::Errno;
-use std::ffi::{CStr, CString};
+use super::copier::Job;
+use super::object::{Destination, Facts, Object};
+use crate::walk::{Failure, to};
+use rustix::fs::FileType;
+use std::ffi::CStr;
 
-pub(super) fn copy(job: &Job<'_>, source: &Inode) -> Result<Made, Failure> {
-    let kind = source.kind();
-    let target = match kind {
-        FileType::Symlink => Some(read_link(source).map_err(to("read"))?),
+pub(super) fn copy<D: Destination>(job: &Job<'_, D>, source: &impl Object) -> Result<D::Object, Failure> {
+    let is = source.is();
+    let target = match is.kind {
+        FileType::Symlink => Some(source.target().map_err(to("read"))?),
         _ => None,
     };
-    let there = Inode::find(job.dir, job.name).ok().filter(|there| is_there(source, target.as_ref(), there));
+    let there = job.to.find(job.dir, job.name).ok().filter(|there| is_copy(there, is, target.as_deref()));
     if let Some(there) = there
-        && attributes::renew(source.fd(), &source.stat, &there, job.done)?
+        && attributes::renew(source, is, &there, job.done)?
     {
         job.done.skipped.add(1);
-        return Ok(there.id());
+        return Ok(there);
     }
-    let name = job.staging.part(job.name, &source.stat);
-    match make(job, source, target.as_ref(), &name) {
-        Err(Errno::EXIST) => {
-            staging::discard(job.dir, &name)?;
-            make(job, source, target.as_ref(), &name)
-        }
-        result => result,
-    }
-    .map_err(to_copy("make the copy of"))?;
-    let made = Inode::find(job.dir, &name).map_err(to_copy("make the copy of"))?;
-    if !is_there(source, target.as_ref(), &made) || !is_ours(&made.stat) {
-        return Err(Failure::of_copy("make the copy of (somebody has put something else in its place)", Errno::STALE));
-    }
-    attributes::copy(source.fd(), &source.stat, made.fd(), job.done)?;
-    staging::place(job.dir, &name, job.name)?;
-    (if kind == FileType::Symlink { &job.done.symlinks } else { &job.done.special }).add(1);
-    Ok(made.id())
+    let made = job.to.make(job.dir, job.name, is, target.as_deref())?;
+    attributes::copy(source, is, &made, job.done)?;
+    job.to.place(job.dir, job.name, is, &made)?;
+    (if is.kind == FileType::Symlink { &job.done.symlinks } else { &job.done.special }).add(1);
+    Ok(made)
 }
 
-fn read_link(inode: &Inode) -> rustix::io::Result<CString> {
-    rustix::fs::readlinkat(inode.fd(), c"", Vec::new())
-}
-
-fn is_there(source: &Inode, target: Option<&CString>, there: &Inode) -> bool {
-    there.kind() == source.kind()
+/// Whether that is what the copy would be; `target`: of a symbolic link.
+pub(super) fn is_copy(there: &impl Object, source: &Facts, target: Option<&CStr>) -> bool {
+    there.is().kind == source.kind
         && match target {
-            Some(target) => read_link(there).is_ok_and(|there| there == *target),
-            None => there.stat.st_rdev == source.stat.st_rdev,
+            Some(target) => there.target().is_ok_and(|there| there.as_c_str() == target),
+            None => there.is().rdev == source.rdev,
         }
-}
-
-fn make(job: &Job<'_>, source: &Inode, target: Option<&CString>, name: &CStr) -> rustix::io::Result<()> {
-    match target {
-        Some(target) => rustix::fs::symlinkat(target, job.dir, name),
-        None => {
-            let mode = Mode::RUSR | Mode::WUSR;
-            rustix::fs::mknodat(job.dir, name, source.kind(), mode, source.stat.st_rdev)
-        }
-    }
 }

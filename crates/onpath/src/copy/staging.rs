@@ -8,11 +8,13 @@
 //! name of one before it is made, and no file of a user is taken for one.
 
 use super::argument::path_of;
+use super::here::discard;
 use super::inode::Inode;
+use super::object::{Destination, Facts, Object};
 use crate::walk::{Failure, to_copy};
 use anyhow::Context;
 use onpath_wire::shown::Shown;
-use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat, Timestamps};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,7 +27,7 @@ const DIGITS: usize = 32;
 /// What names of parts begin with, before as many digits.
 const PART_PREFIX: &[u8] = b".onpath-part-";
 /// The file in the mark that says what it is.
-const MARK: &CStr = c"mark";
+pub(super) const MARK: &CStr = c"mark";
 /// Most bytes of that.
 const MARK_BYTES_MAX: usize = 256;
 
@@ -53,11 +55,12 @@ pub(super) struct Key(u64);
 
 impl Key {
     /// The name of the part for the copy of this very state of a source: of another state it is another name.
-    fn part(self, name: &CStr, stat: &Stat) -> CString {
+    fn part(self, name: &CStr, source: &Facts) -> CString {
         let mut hash = Xxh3::with_seed(self.0);
         hash.update(name.to_bytes());
-        let times = [stat.st_mtime, stat.st_mtime_nsec.cast_signed(), stat.st_size];
-        times.iter().for_each(|number| hash.update(&number.to_le_bytes()));
+        let Facts { modified, size, .. } = source;
+        let state = [modified.seconds, modified.nanoseconds, size.cast_signed()];
+        state.iter().for_each(|number| hash.update(&number.to_le_bytes()));
         let state = format!("{:016x}", hash.digest());
         let name = [PART_PREFIX, state.as_bytes(), self.check(state.as_bytes()).as_bytes()].concat();
         CString::new(name).expect("ASCII without zeros")
@@ -107,8 +110,8 @@ impl Staging {
     }
 
     /// The name under which the copy of this state of a source is made.
-    pub(super) fn part(&self, name: &CStr, stat: &Stat) -> CString {
-        self.marks[0].key.part(name, stat)
+    pub(super) fn part(&self, name: &CStr, source: &Facts) -> CString {
+        self.marks[0].key.part(name, source)
     }
 
     /// Removes parts that an earlier run left in a directory, of states that their sources are not in any more.
@@ -128,11 +131,11 @@ impl Staging {
     pub(super) fn finish(&self, complete: bool) -> anyhow::Result<()> {
         self.sync()?;
         if complete {
-            let times = times(self.destination.as_fd()).context("times of the destination")?;
+            let top = self.top().and_then(|top| self.itself(&top)).context("times of the destination")?;
             for mark in &self.marks {
                 self.remove(mark).with_context(|| format!("cannot remove {}", mark.name.to_string_lossy().shown()))?;
             }
-            rustix::fs::futimens(&self.destination, &times).context("times of the destination")?;
+            top.set_times(top.is.accessed, top.is.modified).context("times of the destination")?;
             self.sync()?;
         }
         Ok(())
@@ -154,24 +157,6 @@ impl Staging {
     }
 }
 
-/// The times that a directory has.
-pub(super) fn times(dir: BorrowedFd<'_>) -> rustix::io::Result<Timestamps> {
-    rustix::fs::fstat(dir).map(|stat| super::attributes::times(&stat))
-}
-
-/// Gives a part its name.
-pub(super) fn place(dir: BorrowedFd<'_>, part: &CStr, name: &CStr) -> Result<(), Failure> {
-    rustix::fs::renameat(dir, part, dir, name).map_err(to_copy("name the copy of"))
-}
-
-/// Removes a part, if there is one.
-pub(super) fn discard(dir: BorrowedFd<'_>, part: &CStr) -> Result<(), Failure> {
-    match rustix::fs::unlinkat(dir, part, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(Failure::of_copy("remove an unfinished part in the copy of", errno)),
-    }
-}
-
 fn lock(fd: &OwnedFd) -> rustix::io::Result<()> {
     rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive)
 }
@@ -185,15 +170,17 @@ fn found_in(top: BorrowedFd<'_>) -> rustix::io::Result<Vec<Mark>> {
     Ok(named_so(top)?.into_iter().filter_map(|name| recognize(top, name)).collect())
 }
 
+/// Whether a mark may have that name.
+pub(super) fn is_named_so(name: &CStr) -> bool {
+    let digits = name.to_bytes().strip_prefix(PREFIX.as_bytes());
+    digits.is_some_and(|digits| digits.len() == DIGITS && digits.iter().all(u8::is_ascii_hexdigit))
+}
+
 fn named_so(top: BorrowedFd<'_>) -> rustix::io::Result<Vec<CString>> {
-    let is_one = |name: &CStr| {
-        let digits = name.to_bytes().strip_prefix(PREFIX.as_bytes());
-        digits.is_some_and(|digits| digits.len() == DIGITS && digits.iter().all(u8::is_ascii_hexdigit))
-    };
     let mut names = Vec::new();
     for entry in Dir::read_from(top)? {
         let entry = entry?;
-        if is_one(entry.file_name()) {
+        if is_named_so(entry.file_name()) {
             names.push(entry.file_name().to_owned());
         }
     }
@@ -209,16 +196,22 @@ fn first_line(name: &CStr) -> String {
 fn recognize(top: BorrowedFd<'_>, name: CString) -> Option<Mark> {
     let dir = Inode::find(top, &name).ok()?;
     let mark = Inode::find(dir.fd(), MARK).ok()?;
-    let kinds = (dir.kind(), mark.kind()) == (FileType::Directory, FileType::RegularFile);
-    if !kinds || dir.stat.st_uid != mark.stat.st_uid || mark.stat.st_nlink != 1 {
+    let (key, boot) = read(&name, &dir.is, &mark)?;
+    let (fd, owner) = (dir.open_as(OFlags::RDONLY | OFlags::DIRECTORY).ok()?, dir.is.uid);
+    Some(Mark { name, fd, owner, boot, key })
+}
+
+/// The key and the boot that the file `mark` tells, if it is what it says, in a directory of that name.
+pub(super) fn read(name: &CStr, dir: &Facts, mark: &impl Object) -> Option<(Key, String)> {
+    let is = mark.is();
+    let kinds = (dir.kind, is.kind) == (FileType::Directory, FileType::RegularFile);
+    if !kinds || dir.uid != is.uid || is.links != 1 {
         return None;
     }
     let mut bytes = vec![0; MARK_BYTES_MAX];
-    let length = rustix::io::pread(mark.open(OFlags::RDONLY).ok()?, &mut bytes, 0).ok()?;
-    let (key, boot) = parse(&name, &bytes[..length])?;
-    let boot = boot.to_owned();
-    let (fd, owner) = (dir.open(OFlags::RDONLY | OFlags::DIRECTORY).ok()?, dir.stat.st_uid);
-    Some(Mark { name, fd, owner, boot, key })
+    let length = mark.open().ok()?.read_at(&mut bytes, 0).ok()?;
+    let (key, boot) = parse(name, &bytes[..length])?;
+    Some((key, boot.to_owned()))
 }
 
 /// The key and the boot in a mark of that name.
@@ -260,7 +253,7 @@ mod tests {
 
     #[test]
     fn only_who_has_the_key_knows_a_part() {
-        let stat = rustix::fs::stat("/proc/self/exe").unwrap();
+        let stat = Facts::from(&rustix::fs::stat("/proc/self/exe").unwrap());
         let (ours, other) = (Key(1), Key(2));
         let part = ours.part(c"name", &stat);
         assert_ne!(part, other.part(c"name", &stat));

@@ -29,7 +29,7 @@ mod when;
 use crate::walk::{Report, Undone};
 use anyhow::{Context, bail};
 use clap::Args;
-pub(crate) use name::{Place, Target};
+pub(crate) use name::{Place, Target, unlike};
 use onpath_client::blocking::Client;
 use onpath_client::{Caller, Error, ErrorKind, Options, Source, url};
 use onpath_wire::shown::Shown;
@@ -37,7 +37,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-pub(crate) use walked::{Ground, WalkedTree};
+pub(crate) use walked::{Ground, WalkedTree, errno};
 
 /// Where the paths of a command are that is for file systems without a mount.
 #[derive(Args, Clone, Debug)]
@@ -75,6 +75,19 @@ struct AccessArgs {
 }
 
 impl WordsArgs {
+    /// What a word stands for that has to stand for one thing, and as whom that is asked for; none if it is a path of this system.
+    ///
+    /// # Errors
+    /// One that cannot be had; a pattern that fits several.
+    pub(crate) fn one(&self, word: &OsString) -> anyhow::Result<Option<(Target, Caller)>> {
+        if self.at.is_none() && !url::is_url(Path::new(word)) {
+            return Ok(None);
+        }
+        let mut work = AtArgs { at: self.at.clone(), access: self.access.clone() }.begin();
+        let target = work.one(word)?;
+        Ok(Some((target, work.me)))
+    }
+
     /// What words stand for: on this system what is no URL, unless `--at` is given. Words of one file system that follow each other are
     /// together.
     ///

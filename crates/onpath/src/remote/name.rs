@@ -50,6 +50,14 @@ impl Target {
         }
     }
 
+    /// The same with the file system in front.
+    pub(crate) fn told(&self) -> Vec<u8> {
+        match self.prefix.as_str() {
+            "" => joined(self.client.source().as_bytes(), self.path.strip_prefix(b"/").unwrap_or(&self.path)),
+            _ => self.name(),
+        }
+    }
+
     /// The same as a path.
     pub(crate) fn local_name(&self) -> PathBuf {
         PathBuf::from(OsStr::from_bytes(&self.name()))

@@ -39,7 +39,7 @@ pub(crate) struct WalkedTree {
     client: Client,
     me: Caller,
     /// In front of the paths of its roots, as the words had it.
-    prefix: String,
+    prefix: Vec<u8>,
     /// A root that is a symbolic link stands for what it leads to.
     follow: bool,
     device: u64,
@@ -52,6 +52,13 @@ pub(crate) struct Opened {
     listing: Mutex<Option<Listing>>,
 }
 
+impl Opened {
+    /// The directory, in which paths begin.
+    pub(crate) fn within(&self) -> &Client {
+        &self.within
+    }
+}
+
 /// The names of an open directory.
 pub(crate) struct Names {
     listing: Listing,
@@ -59,7 +66,7 @@ pub(crate) struct Names {
 }
 
 /// What a walk goes by; a session that is over is a connection that is.
-pub(super) fn errno(error: Error) -> Errno {
+pub(crate) fn errno(error: Error) -> Errno {
     match error.kind() {
         ErrorKind::Local(error) => Errno::from_io_error(error).unwrap_or(Errno::IO),
         _ => error.raw_os_error().map_or(Errno::NOTCONN, Errno::from_raw_os_error),
@@ -81,8 +88,20 @@ fn kind(of: FileType) -> Kind {
 impl WalkedTree {
     /// That of a target, the file system of that number.
     pub(crate) fn of(target: &Target, me: &Caller, follow: bool, number: usize) -> WalkedTree {
-        let (client, prefix, device) = (target.client.clone(), target.prefix.clone(), DEVICE + number as u64);
+        let (client, prefix) = (target.client.clone(), target.prefix.clone().into_bytes());
+        let device = DEVICE + number as u64;
         WalkedTree { client, me: me.clone(), prefix, follow, device }
+    }
+
+    /// A directory that is its root already; `told` is its path for messages alone.
+    pub(crate) fn opened(top: Client, me: &Caller, told: &Path) -> WalkedTree {
+        let prefix = told.as_os_str().as_bytes().to_vec();
+        WalkedTree { client: top, me: me.clone(), prefix, follow: false, device: DEVICE }
+    }
+
+    /// As whom it is walked.
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.me
     }
 
     fn attributes(&self, is: &Metadata) -> Attributes {
@@ -102,7 +121,7 @@ impl WalkedTree {
 
     /// The path of a root, as the file system has it.
     fn path<'a>(&self, name: &'a [u8]) -> &'a [u8] {
-        match name.strip_prefix(self.prefix.as_bytes()).unwrap_or(name) {
+        match name.strip_prefix(self.prefix.as_slice()).unwrap_or(name) {
             b"" => b"/",
             path => path,
         }

@@ -6,7 +6,7 @@ use crate::common::random::Random;
 use crate::common::server::Site;
 use crate::common::sys;
 use onpath_client::blocking::Client;
-use onpath_client::{Allocation, Caller, Link, OpenOptions, Options, Replace, Source, Time};
+use onpath_client::{Allocation, Caller, Link, OpenOptions, Options, Replace, SetXattr, Source, Time};
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::io::Write;
@@ -109,6 +109,50 @@ fn a_file_is_put_as_a_whole() {
     assert_eq!(names.len(), 2, "{names:?}");
     mount.stop();
     site.assert_clean("after files were put");
+}
+
+/// What a path has led to stays that, whatever gets its name.
+#[test]
+fn an_inode_is_what_a_path_has_led_to() {
+    let Some(site) = Site::new("remote::an_inode_is_what_a_path_has_led_to") else { return };
+    let mount = site.dev(&["--shards", "2"]);
+    let (client, me) = (client_of(&site), Caller::root());
+    let at = |name: &str| mount.path().join(name);
+    fs::create_dir_all(at("dir/below")).expect("mkdir");
+    fs::write(at("dir/file"), "bytes").expect("write");
+    std::os::unix::fs::symlink("file", at("dir/link")).expect("symlink");
+    let file = client.inode(&me, "/dir/file", Link::Itself).expect("a file");
+    let link = client.inode(&me, "/dir/link", Link::Itself).expect("a link");
+    fs::rename(at("dir/file"), at("moved")).expect("rename");
+    fs::write(at("dir/file"), "another").expect("write");
+    file.chmod(0o4701).expect("chmod");
+    file.chown(Some(7), None).expect("chown");
+    file.chmod(0o4701).expect("chmod");
+    file.setxattr(b"user.what", b"this", SetXattr::Create).expect("setxattr");
+    file.utimens(Time::Keep, Time::At(5_000_000_007)).expect("utimens");
+    let is = fs::metadata(at("moved")).expect("stat");
+    assert_eq!((is.uid(), is.mode() & 0o7777, is.mtime(), is.mtime_nsec()), (7, 0o4701, 5, 7));
+    assert_eq!(file.stat().expect("stat").ino, is.ino());
+    assert_eq!(file.listxattr().expect("listxattr"), [b"user.what"]);
+    assert_eq!(file.getxattr(b"user.what").expect("getxattr"), b"this");
+    file.removexattr(b"user.what").expect("removexattr");
+    assert_eq!(file.open(&OpenOptions::default()).expect("open").read_at(0, 9).expect("read"), &b"bytes"[..]);
+    assert_eq!(link.readlink().expect("readlink"), b"file");
+    let refused = link.open(&OpenOptions::default()).map(drop).expect_err("a link");
+    assert_eq!(refused.raw_os_error(), Some(libc::ELOOP));
+    let below = client.within(&me, "/dir/below", Link::Itself).expect("a directory");
+    file.link(&below, b"second").expect("link");
+    assert_eq!(fs::metadata(at("dir/below/second")).expect("stat").ino(), is.ino());
+    assert_eq!(file.link(&below, b"second").expect_err("it is there").raw_os_error(), Some(libc::EEXIST));
+    let other = client_of(&site);
+    assert_eq!(file.link(&other, b"third").expect_err("of another session").raw_os_error(), Some(libc::EXDEV));
+    below.list(&me, "/", false).expect("list").sync().expect("fsync");
+    fs::remove_file(at("moved")).expect("unlink");
+    fs::remove_file(at("dir/below/second")).expect("unlink");
+    let gone = file.stat().expect_err("it is gone").raw_os_error();
+    assert!([Some(libc::ENOENT), Some(libc::ESTALE)].contains(&gone), "{gone:?}");
+    mount.stop();
+    site.assert_clean("after inodes were changed");
 }
 
 /// Pages of a listing with attributes, and names in their order.

@@ -3,6 +3,7 @@
 mod completing;
 mod copies;
 mod globs;
+mod imports;
 mod library;
 mod making;
 mod moving;

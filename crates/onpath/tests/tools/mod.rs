@@ -1,6 +1,6 @@
 //! The everyday tools: whole trees, copies in and out, live counters, completions and manual pages.
 
-mod copies;
+pub(crate) mod copies;
 mod errors;
 mod generated;
 mod resumed;
