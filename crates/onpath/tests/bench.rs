@@ -559,7 +559,7 @@ fn paths_of_several_depths_are_looked_at() {
         let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let rows = list(&report, "rows");
         let ways: Vec<_> = rows.iter().map(|row| (row["depth"].as_u64(), row["way"].as_str())).collect();
-        let words = ["open file", "name by name", "path node, cold", "path node, warm"].map(Some);
+        let words = ["open file", "name by name", "path node, cold", "path node, warm", "client's cache"].map(Some);
         assert_eq!(ways, [2, 6].map(|depth| words.map(|word| (Some(depth), word))).concat());
         for row in rows {
             for spread in ["us", "beside_an_open_file", "beside_name_by_name", "beside_the_first_depth"] {
