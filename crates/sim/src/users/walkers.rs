@@ -8,6 +8,7 @@ use crate::model::Caller;
 use crate::workload::PRIVATE;
 use crate::world::{Finished, World};
 use onpath_session::fs::{FsOp, FsReply, FsResult, WaysAt};
+use onpath_wire::attr::flag;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
@@ -217,7 +218,11 @@ impl Walkers {
             return world.checker.violation(format!("{:?} answers what nobody asked", self.home));
         };
         match result {
-            Ok(FsReply::Entry(attr)) if then.top == InodeId::NONE => then.top = attr.id,
+            Ok(FsReply::Entry(attr)) if then.top == InodeId::NONE => {
+                then.top = attr.id;
+                // An ACL that others have given the root is inherited, and says who may search: then nobody walks.
+                self.closing |= attr.flags & flag::XATTRS != 0 || attr.mode & 0o777 != 0o755;
+            }
             Ok(FsReply::Entry(attr)) => {
                 let made = then.directories.remove(&InodeId::NONE).expect("one is made");
                 then.directories.insert(attr.id, made);
