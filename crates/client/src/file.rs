@@ -16,7 +16,6 @@ use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::IO_BYTES_MAX;
 use onpath_wire::name::Name;
-use onpath_wire::request::{SetAttr, set};
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -339,21 +338,17 @@ impl File {
         self.named(told.await)
     }
 
-    async fn change(&self, set: SetAttr) -> Result<(), Error> {
-        let changed = async {
-            let op = FsOp::SetAttr { id: self.id, set, handle: Some(self.handle) };
-            self.asks()?.ask(op).await.map(drop)
-        };
-        self.named(changed.await)
-    }
-
     /// Makes it shorter, or longer by zeros.
     ///
     /// # Errors
     /// As ftruncate(2).
     pub async fn truncate(&self, size: u64) -> Result<(), Error> {
-        let asks = self.asks()?;
-        self.change(names::resized(&asks, size)).await
+        let truncated = async {
+            let asks = self.asks()?;
+            let op = FsOp::SetAttr { id: self.id, set: names::resized(&asks, size), handle: Some(self.handle) };
+            asks.ask(op).await.map(drop)
+        };
+        self.named(truncated.await)
     }
 
     /// Changes its permission bits.
@@ -361,7 +356,7 @@ impl File {
     /// # Errors
     /// As fchmod(2).
     pub async fn chmod(&self, mode: u32) -> Result<(), Error> {
-        self.change(SetAttr { valid: set::MODE, mode: (mode & 0o7777) as u16, ..SetAttr::default() }).await
+        self.inode().chmod(mode).await
     }
 
     /// Changes its owner or group.
@@ -369,7 +364,7 @@ impl File {
     /// # Errors
     /// As fchown(2).
     pub async fn chown(&self, uid: Option<u32>, gid: Option<u32>) -> Result<(), Error> {
-        self.change(names::owners(uid, gid)).await
+        self.inode().chown(uid, gid).await
     }
 
     /// Changes its times.
@@ -377,10 +372,7 @@ impl File {
     /// # Errors
     /// As futimens(3).
     pub async fn utimens(&self, atime: Time, mtime: Time) -> Result<(), Error> {
-        match names::times(atime, mtime) {
-            SetAttr { valid: 0, .. } => Ok(()),
-            times => self.change(times).await,
-        }
+        self.inode().utimens(atime, mtime).await
     }
 
     /// Returns when what was written is durable.

@@ -61,6 +61,13 @@ pub trait Index {
     /// those that were not used lately first. Who gets them removes them.
     fn candidates(&mut self, count: usize, found: &mut alloc::vec::Vec<(DirId, Grant)>);
 
+    /// Gives up at most `count` directories; how many.
+    fn give_up(&mut self, count: usize) -> usize {
+        let mut candidates = alloc::vec::Vec::new();
+        self.candidates(count, &mut candidates);
+        candidates.iter().filter(|(id, _)| self.remove(*id).is_some()).count()
+    }
+
     /// Calls `each` for all directories, in no order that means anything.
     fn each(&self, each: &mut dyn FnMut(&Directory<'_>));
 

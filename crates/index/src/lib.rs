@@ -1,4 +1,4 @@
-//! The index of a path node: what it knows of directories, found by id, by (parent, name), and by whole paths.
+//! The index of a path node, and of a client that keeps ways: what they know of directories, found by id, by (parent, name), and by whole paths.
 //!
 //! Layer L0: no I/O, no clock, no chance, no `std`. [`Index`] is what a path node asks of it; [`Hi`] is the one that it uses: records of
 //! 40 bytes *are* a hash table keyed by (parent, name). `onpath-mart` has two more behind the same trait.

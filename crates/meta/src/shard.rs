@@ -447,11 +447,12 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
 /// Answers a request that comes by ways which may not be right any more (P-5). Who has been answered before gets that answer, whatever was
 /// heard since (schedule K5).
 fn is_behind(core: &mut Core, session: SessionId, header: &Header) -> bool {
+    let Some(heard) = header.of_request().and_then(|asked| asked.made_at) else { return false };
     let is_known = core.state.running.contains(&(session, header.seq)) || !is_new(core, session, header);
     if is_known && !planted::is(Planted::BehindAlthoughDone) {
         return false;
     }
-    let Some(reply) = dir::ways::behind(core, header) else { return false };
+    let Some(reply) = dir::ways::behind(core, heard) else { return false };
     let reply = core.state.reply_packet(header.seq, &reply);
     core.send_after(header.source, reply, RecordSeq(0), onpath_kernel::Need::ByDestination);
     true

@@ -174,9 +174,7 @@ impl State {
 
     /// Gives directories up, to have room; false if there are none. Their homes need not know: who holds less than they believe does no harm.
     fn give_up(&mut self) -> bool {
-        let mut candidates = Vec::new();
-        self.index.candidates(GIVEN_UP, &mut candidates);
-        let given_up = candidates.iter().filter(|(id, _)| self.index.remove(*id).is_some()).count();
+        let given_up = self.index.give_up(GIVEN_UP);
         self.counters.given_up += given_up as u64;
         given_up > 0
     }

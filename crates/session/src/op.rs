@@ -185,7 +185,8 @@ impl Op {
     }
 
     /// Asks a path node, and tells it more of the caller if that decides. Nothing if it does not answer now: then it is not asked for a
-    /// while, and shards say what it would have said. With the answer comes who has answered: it or the site of the last name. Which of several that is differs from session to session.
+    /// while, and shards say what it would have said. Which of several that is differs from session to session. With the answer comes who has
+    /// answered: it, or the site of the last name.
     pub(crate) async fn ask_path_node(&mut self, request: Request) -> Result<Option<(Reply, NodeId)>, Errno> {
         self.body.request = request;
         for _ in 0..CALLER_ROUNDS_MAX {

@@ -138,17 +138,11 @@ impl Ways {
         loop {
             match self.index.bind(&directory) {
                 Ok(_) => return true,
-                Err(IndexError::Full) if self.give_up() => {}
+                Err(IndexError::Full) if self.index.give_up(GIVEN_UP) > 0 => {}
                 // What is kept of before and what is told now do not go together: some of it is forgotten soon.
                 Err(_) => return false,
             }
         }
-    }
-
-    fn give_up(&mut self) -> bool {
-        let mut candidates = Vec::new();
-        self.index.candidates(GIVEN_UP, &mut candidates);
-        candidates.iter().filter(|(id, _)| self.index.remove(*id).is_some()).count() > 0
     }
 
     /// How far a shard was heard when a way was followed on which a request for it rests; nothing if more was heard since.

@@ -135,16 +135,16 @@ pub const SESSION_LEASE_MS: u64 = 10_000;
 pub const LEASE_SLACK_MS: u64 = 2 * CLOCK_SKEW_MS_MAX;
 /// Lease of a path node at a shard, milliseconds (P-1): a change of a directory that it knows waits so long at most if it is silent.
 pub const PATH_LEASE_MS: u64 = 2_000;
+/// That of a path node which ends with the shard, since it is in its process.
+pub const PATH_LEASE_ENDLESS: u32 = u32::MAX;
+/// By as much a path node leads no more before its lease is over, milliseconds: clocks differ in how fast they run.
+pub const PATH_LEASE_SLACK_MS: u64 = 100;
 /// Path parts that a shard grants by one answer to a path node that asks for all (P-6).
 pub const PATHS_GRANTED_MAX: usize = 512;
 /// Directories through which ways are to be forgotten, that a shard remembers for clients which have not heard of them (P-5).
 pub const WAYS_FORGOTTEN_MAX: usize = 4_096;
 /// So many of them a client is told by one answer; who has missed more forgets all.
 pub const WAYS_TOLD_MAX: usize = 512;
-/// That of a path node which ends with the shard, since it is in its process.
-pub const PATH_LEASE_ENDLESS: u32 = u32::MAX;
-/// By as much a path node leads no more before its lease is over, milliseconds: clocks differ in how fast they run.
-pub const PATH_LEASE_SLACK_MS: u64 = 100;
 /// New file locks on files of before wait at most so long after a restart of their home, milliseconds: a session that has
 /// not come back by then is dead (design.md, "Sessions"), and what it asked for under its locks is not executed any more.
 pub const LOCK_GRACE_MS: u64 = SESSION_LEASE_MS + LEASE_SLACK_MS;

@@ -513,6 +513,12 @@ wire_enum! {
             /// For so long from when it asked, milliseconds, or [`PATH_LEASE_ENDLESS`](crate::limits::PATH_LEASE_ENDLESS).
             ms: u32,
         },
+        /// Home of a directory → every shard: clients may keep ways through it that are about to be right no more. Who comes by one of them from
+        /// now on is behind (P-5). A call; answered `Done` at once.
+        43 => ForgetWays {
+            /// The directory.
+            dir: InodeId,
+        },
         /// Path node → shard: grant me path parts of your directories, as many as you like (P-6). A call; answered `Paths`.
         44 => PathsAsk {
             /// Where that begins; none at first.
@@ -524,12 +530,6 @@ wire_enum! {
             parts: Vec<DirPath>,
             /// Where to go on; none at the end.
             next: Option<PathsFrom>,
-        },
-        /// Home of a directory → every shard: clients may keep ways through it that are about to be right no more. Who comes by one of them from
-        /// now on is behind (P-5). A call; answered `Done` at once.
-        43 => ForgetWays {
-            /// The directory.
-            dir: InodeId,
         },
         /// Restarted coordinator module → everybody: turns at renaming directories that were given in earlier terms count no more.
         /// A call; answered `Done` when the last one that counted is over.

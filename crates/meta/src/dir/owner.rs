@@ -234,10 +234,11 @@ struct NobodyThere;
 
 /// Grants the path part of a live directory.
 fn path_part(core: &mut Core, to: Holder, dir: InodeId, access: Access) -> Result<PathPart, NobodyThere> {
-    if !table(core, dir).holders.grant(to, part::PATH) {
+    let table = table(core, dir);
+    if !table.holders.grant(to, part::PATH) {
         return Err(NobodyThere);
     }
-    table(core, dir).told = true; // before anybody can pass it on
+    table.told = true; // before anybody can pass it on
     core.state.counters.path_parts_given += 1;
     let number = core.state.dirs.next_path_grant();
     let inode = core.state.inodes.get(dir).expect("a live directory");

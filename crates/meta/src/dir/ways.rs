@@ -7,7 +7,7 @@ use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::{keys, packets};
 use crate::{Core, Cx};
-use onpath_wire::header::{Header, Position};
+use onpath_wire::header::Position;
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId, Term};
 use onpath_wire::limits::{WAYS_FORGOTTEN_MAX, WAYS_TOLD_MAX};
 use onpath_wire::peer::{Peer, part};
@@ -54,8 +54,7 @@ impl Forgotten {
 
 /// What answers a request that comes by a way which may not be right any more. Looked at once when a request comes: until then all on its way
 /// was as it says.
-pub(crate) fn behind(core: &mut Core, header: &Header) -> Option<Reply> {
-    let heard = header.of_request()?.made_at?;
+pub(crate) fn behind(core: &mut Core, heard: Position) -> Option<Reply> {
     let reply = core.state.dirs.forgotten.behind(core.state.config.term, heard)?;
     core.state.counters.requests_behind += 1;
     Some(reply)
@@ -70,7 +69,7 @@ pub(super) fn are_kept(core: &mut Core, dir: InodeId, parts: u8) -> bool {
 /// there by ways of before.
 pub(super) async fn forget(cx: &Cx, dir: InodeId) {
     let others: Vec<NodeId> = cx.with(|core| {
-        note(core, dir);
+        core.state.dirs.forgotten.note(dir);
         table(core, dir).telling = true;
         let me = core.state.me();
         core.state.config.map.all().filter(|&shard| shard != me).map(NodeId::shard).collect()
@@ -90,14 +89,10 @@ pub(super) async fn forget(cx: &Cx, dir: InodeId) {
     });
 }
 
-fn note(core: &mut Core, dir: InodeId) {
-    core.state.dirs.forgotten.note(dir);
-}
-
 /// A home says so.
 pub(crate) fn told(cx: &Cx, from: ShardId, seq: RequestSeq, dir: InodeId) {
     cx.with(|core| {
-        note(core, dir);
+        core.state.dirs.forgotten.note(dir);
         packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Done);
     });
 }

@@ -7,6 +7,7 @@ use crate::common::user::ALICE;
 use crate::common::xattr::{self, acl};
 use crate::common::{process, sys, wait_until};
 use crate::tools::copies::{look, marks, plant};
+use crate::tools::resumed::large;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
@@ -168,15 +169,6 @@ fn changes_are_copied_again() {
     site.assert_clean("after imports of changes");
 }
 
-fn large(source: &Path) {
-    let file = fs::File::create(source.join("large")).expect("a file");
-    let mut bytes = vec![0; 1 << 20];
-    for at in (0..LARGE).step_by(1 << 20) {
-        bytes.iter_mut().enumerate().for_each(|(n, byte)| *byte = (n as u64 * 31 + at / 4096) as u8 | 1);
-        file.write_all_at(&bytes, at).expect("write");
-    }
-}
-
 fn begin(site: &Site, verb: &str, from: &str, to: &str) -> Child {
     let mut command = Command::new(binary());
     command.args([verb, "--jobs", "2", "--at"]).arg(site.state()).args([from, to]);
@@ -209,7 +201,7 @@ fn whole_files(there: &Path, source: &Path) -> usize {
 fn a_killed_import_goes_on() {
     let Some((site, mount, source)) = prepared("remote/imports::a_killed_import_goes_on") else { return };
     (0..4).for_each(|number| plant_all(&source.join(format!("more{number}"))));
-    large(&source);
+    large(&source, LARGE);
     let (shell, there) = (Shell::at(&site), mount.path().join("copy"));
     let mut files = Vec::new();
     for entries in [1, 2, 4] {

@@ -3,7 +3,7 @@
 pub(crate) mod copies;
 mod errors;
 mod generated;
-mod resumed;
+pub(crate) mod resumed;
 mod shown;
 mod sums;
 mod swapped;

@@ -30,10 +30,11 @@ fn parts(dir: &Path) -> Vec<std::path::PathBuf> {
     parts.map(|name| dir.join(name)).collect()
 }
 
-fn large(source: &Path) {
+/// A file of so many bytes, none of which is 0.
+pub(crate) fn large(source: &Path, size: u64) {
     let file = fs::File::create(source.join("large")).expect("a file");
     let mut bytes = vec![0; 1 << 20];
-    for at in (0..LARGE).step_by(1 << 20) {
+    for at in (0..size).step_by(1 << 20) {
         bytes.iter_mut().enumerate().for_each(|(n, byte)| *byte = (n as u64 * 31 + at / 4096) as u8 | 1);
         file.write_all_at(&bytes, at).expect("write");
     }
@@ -45,7 +46,7 @@ fn a_killed_copy_goes_on() {
     for number in 0..4 {
         plant(&source.join(format!("more{number}")));
     }
-    large(&source);
+    large(&source, LARGE);
     let there = mount.path().join("copy");
     // Killed whenever, several times; then in the middle of the large file.
     for entries in [1, 3, 5] {
@@ -81,7 +82,7 @@ fn same_bytes(a: &Path, b: &Path) -> Result<(), String> {
 #[test]
 fn parts_of_what_has_changed_go() {
     let Some((_site, mount, source)) = prepared("parts of changed files") else { return };
-    large(&source);
+    large(&source, LARGE);
     let there = mount.path().join("copy");
     let child = copying("import", &source, &there);
     wait_until("the large file is being copied", || {

@@ -116,6 +116,7 @@ pub(crate) async fn hear_ways(op: &mut Op) {
     while let Some(shard) = op.with(|core| core.state.ways.unheard()) {
         let slot = op.with(|core| core.state.a_slot_of[usize::from(shard.0)]);
         op.by_ways = Some(WaysAt::NOTHING);
+        // Whatever it is asked, it answers that nothing was heard of it.
         if op.ask_at(slot, Request::StatFs).await != Err(Errno::ERESTART) {
             break; // the session is over, or the shard makes no sense
         }
