@@ -90,15 +90,15 @@ impl BlockMap {
     }
 
     /// Takes a page, as the store has it; `key` without its first byte. One that names a block that no data file has is refused: a
-    /// checkpoint is written when the blocks that it names are safe, and so are their files.
+    /// checkpoint is written when the blocks that it names are safe, and so are their files. One without a block takes no memory,
+    /// wherever it says that it is.
     pub(crate) fn load(&mut self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
         let (page, words) = read(key, value).map_err(undecodable)?;
-        if let Some(last) = words.iter().rposition(|word| *word != 0) {
-            let last = last as u64 * 64 + u64::from(words[last].ilog2());
-            let block = u64::from(page) * u64::from(PAGE_BLOCKS) + last;
-            if block >= self.room {
-                return Err(StoreError::NoBlock { block, room: self.room });
-            }
+        let Some(last) = words.iter().rposition(|word| *word != 0) else { return Ok(()) };
+        let last = last as u64 * 64 + u64::from(words[last].ilog2());
+        let block = u64::from(page) * u64::from(PAGE_BLOCKS) + last;
+        if block >= self.room {
+            return Err(StoreError::NoBlock { block, room: self.room });
         }
         self.blocks += words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
         self.used.set_page(page, &words);
@@ -168,6 +168,7 @@ mod tests {
         let block = u64::from(u32::MAX / PAGE_BLOCKS) * u64::from(PAGE_BLOCKS) + 64;
         assert_eq!(refused, Err(StoreError::NoBlock { block, room: ROOM }));
         assert_eq!(map.load(&key(3)[1..], &page(&[1])), Err(StoreError::NoBlock { block: ROOM, room: ROOM }));
+        assert_eq!(map.load(&u32::to_be_bytes(u32::MAX / PAGE_BLOCKS), &page(&[0; 2])), Ok(()), "without a block");
         assert_eq!((map.bytes(), map.blocks()), (0, 0));
         let last = [&[0; PAGE_WORDS - 1][..], &[1 << 63]].concat();
         assert_eq!(map.load(&key(2)[1..], &page(&last)), Ok(()), "the last block that there is");

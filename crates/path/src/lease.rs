@@ -1,6 +1,7 @@
 //! Leases at the homes of directories (P-1): what a home has granted is led by until the lease there is over, and not a moment longer: then the
 //! home waits for this path node no more.
 
+use crate::load;
 use crate::planted::{self, Planted};
 use crate::state::{Job, State, lease_at};
 use hashbrown::HashMap;
@@ -11,6 +12,7 @@ use onpath_wire::ids::{InodeId, NodeId};
 use onpath_wire::limits::{PATH_LEASE_ENDLESS, PATH_LEASE_MS, PATH_LEASE_SLACK_MS};
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::Peer;
+use std::collections::BTreeSet;
 
 /// So long after it was asked for, a lease is asked for anew; an answer is waited for as long, microseconds.
 const RENEW_US: u64 = PATH_LEASE_MS * 1_000 / 4;
@@ -81,6 +83,8 @@ pub(crate) fn end_those_over(core: &mut Core<State>) {
     for dir in &gone {
         core.state.index.remove(*dir);
     }
+    let had: BTreeSet<NodeId> = gone.iter().map(|dir| NodeId::shard(map.home(InodeId(dir.0)))).collect();
+    had.into_iter().for_each(|home| load::ask(core, home));
     core.state.counters.lapsed += gone.len() as u64;
     core.state.asking.iter_mut().filter(|(dir, _)| is_over(**dir)).for_each(|(_, asking)| asking.void = true);
 }

@@ -2,6 +2,7 @@
 
 use crate::lease;
 use crate::state::{Job, State};
+use hashbrown::HashMap;
 use onpath_kernel::{Answer, Core, Cx};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{NodeId, Term};
@@ -14,20 +15,49 @@ const TRIES_MAX: usize = 4;
 /// A home that has no lease to give now is asked again after this, microseconds.
 const PAUSE_US: u64 = 500_000;
 
+/// Homes that are being asked for all their directories.
+#[derive(Debug, Default)]
+pub(crate) struct Loading {
+    /// Whether what such a home has told is over, so that it is asked once more.
+    homes: HashMap<NodeId, bool>,
+}
+
 /// Begins, when the path node starts.
 pub(crate) fn begin(core: &mut Core<State>) {
+    let homes: Vec<NodeId> = core.state.config.map.all().map(NodeId::shard).collect();
+    homes.into_iter().for_each(|home| ask(core, home));
+}
+
+/// Asks a home for all that it has, at the start or since what it had granted is over.
+pub(crate) fn ask(core: &mut Core<State>, home: NodeId) {
     if !core.state.config.loads {
         return;
     }
-    let homes: Vec<NodeId> = core.state.config.map.all().map(NodeId::shard).collect();
-    homes.into_iter().for_each(|home| core.start(Job::Load(home)));
+    let is_first = !core.state.loading.homes.contains_key(&home);
+    core.state.loading.homes.insert(home, !is_first);
+    if is_first {
+        core.start(Job::Load(home));
+    }
 }
 
-/// Asks a home for its directories until there are no more, or no room is left.
+/// Asks a home for its directories until there are no more, or no room is left; and again, if they are given up meanwhile.
 pub(crate) async fn load(cx: &Cx<State>, home: NodeId) {
-    all(cx, home).await;
-    // The lease there goes on from now on as long as anything is held.
-    lease::is_given(cx, home).await;
+    loop {
+        all(cx, home).await;
+        // The lease there goes on from now on as long as anything is held.
+        lease::is_given(cx, home).await;
+        let is_over = cx.with(|core| {
+            let homes = &mut core.state.loading.homes;
+            let is_over = homes.insert(home, false) == Some(true);
+            if !is_over {
+                homes.remove(&home);
+            }
+            is_over
+        });
+        if !is_over {
+            return;
+        }
+    }
 }
 
 async fn all(cx: &Cx<State>, home: NodeId) {

@@ -1,6 +1,7 @@
 //! What a path node keeps: the directories that it holds, and what it is asking. All of it is volatile.
 
 use crate::lease::Leases;
+use crate::load::Loading;
 use crate::tree::{IndexKind, Tree};
 use hashbrown::{HashMap, HashSet};
 use onpath_index::{Access, DirId, Directory, Grant, Index, IndexError, Slabs};
@@ -32,7 +33,7 @@ pub struct PathConfig {
     pub memory_bytes: usize,
     /// Which that is.
     pub index: IndexKind,
-    /// It asks for all directories when it starts, as many as there is room for.
+    /// It asks for all directories when it starts, as many as there is room for, and for those of a home again whose lease was over.
     pub loads: bool,
 }
 
@@ -111,6 +112,7 @@ pub(crate) struct State {
     pub(crate) index: Tree,
     pub(crate) asking: HashMap<InodeId, Asking>,
     pub(crate) leases: Leases,
+    pub(crate) loading: Loading,
     /// How often each home has taken a path part back, or the lease there was over: what it granted before with a name and says late does not
     /// count, since nobody knew yet of which directory that would be. Where that is known, [`Asking::void`] is of it alone: a chmod of a
     /// whole tree would void all that is in flight otherwise.
@@ -129,6 +131,7 @@ impl State {
             index,
             asking: HashMap::new(),
             leases: Leases::default(),
+            loading: Loading::default(),
             taken: HashMap::new(),
             running: HashSet::new(),
             counters: Counters::default(),

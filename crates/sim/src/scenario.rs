@@ -95,6 +95,11 @@ impl Scenario {
         Scenario::of(WorldConfig { path_nodes: 1, ..calm(shards) })
     }
 
+    /// The same with one that asks for all directories when it starts.
+    pub fn with_loading_path_node(shards: u16) -> Scenario {
+        Scenario::of(WorldConfig { path_nodes: 1, path_loads: true, ..calm(shards) })
+    }
+
     /// The same where little may wait at a shard for other nodes.
     pub fn bounded(shards: u16, bounds: ShardBounds) -> Scenario {
         Scenario::of(WorldConfig { bounds, ..calm(shards) })

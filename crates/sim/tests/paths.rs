@@ -30,7 +30,10 @@ const SILENT_NS: u64 = 2_500_000_000;
 
 /// A world with a path node, and somebody without privileges who walks.
 fn world() -> (Scenario, usize) {
-    let mut sc = Scenario::with_path_node(3);
+    with_walker(Scenario::with_path_node(3))
+}
+
+fn with_walker(mut sc: Scenario) -> (Scenario, usize) {
     let walker = sc.world.add_session(&[Caller::new(4_001, 4_001)]);
     sc.go_on();
     (sc, walker)
@@ -305,6 +308,36 @@ pub(crate) fn who_is_not_heard_of_leads_nowhere() {
         sc.let_go(cut);
         sc.go_on_for(SILENT_NS);
         assert_eq!(follow(&mut sc, walker, &[&a, &b]), (a_id, 1));
+        sc.ends_well();
+    }
+}
+
+/// A path node that has loaded all directories asks a home again for all that it had to give up, whether that has begun anew or was not heard of.
+#[test]
+fn what_is_over_is_loaded_again() {
+    for restarts in [false, true] {
+        let (mut sc, walker) = with_walker(Scenario::with_loading_path_node(3));
+        let ([a, b], [a_id, b_id]) = way(&mut sc);
+        assert_eq!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
+        for mode_then in [0o711, 0o755] {
+            let cut = sc.hold(between);
+            if restarts {
+                sc.restart(H);
+            }
+            sc.go_on_for(2 * LEASE_NS);
+            sc.world.stop_holding(cut);
+            sc.world.lose(cut);
+            sc.must(Request::SetAttr { id: a_id, set: mode(mode_then) });
+            sc.go_on_for(SILENT_NS);
+            // The path node asks nobody about a directory when somebody walks.
+            let asks = sc.hold(|m| {
+                let lease = matches!(m.peer(), Some(Peer::PathLeaseAsk));
+                m.from() == NodeId::path(0) && m.to().as_shard().is_some() && m.request().is_none() && !lease
+            });
+            assert_eq!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
+            assert_eq!(sc.world.held(asks), 0);
+            sc.world.stop_holding(asks);
+        }
         sc.ends_well();
     }
 }
