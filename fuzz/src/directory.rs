@@ -12,8 +12,9 @@ use onpath_wire::checksum::crc32c;
 use onpath_wire::disk::superblock::{FORMAT_VERSION, JournalId, SUPERBLOCK_MAGIC, Superblock};
 use onpath_wire::disk::{Stored, block::DATA_FILE_MAGIC};
 use onpath_wire::ids::{Lsn, NodeId, RecordSeq, ShardId};
-use std::fs;
+use std::fs::{self, File};
 use std::hint::black_box;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Once, OnceLock};
 
@@ -97,22 +98,38 @@ fn roles() -> [NodeId; 2] {
 /// The store of a checkpoint of which some bytes are others, or that ends somewhere.
 pub fn checkpoints(input: &[u8]) {
     quiet();
-    let mut bytes = store().to_vec();
+    let (whole, file) = (store(), stored());
+    let (mut len, mut patched) = (whole.len(), vec![]);
     let mut cut = Cut(input);
     while !cut.is_empty() {
-        let at = u32::from_le_bytes(cut.array()) as usize % bytes.len().max(1);
+        let at = u32::from_le_bytes(cut.array()) as usize % len.max(1);
         let patch = usize::from(cut.byte());
         if patch == 0 {
-            bytes.truncate(at);
+            len = at;
+            file.set_len(len as u64).expect("a temporary file");
             continue;
         }
         let patch = cut.bytes(patch);
-        let end = bytes.len().min(at + patch.len());
-        bytes[at..end].copy_from_slice(&patch[..end - at]);
+        let end = len.min(at + patch.len());
+        file.write_all_at(&patch[..end - at], at as u64).expect("a temporary file");
+        patched.push(at..end);
     }
-    let dir = scratch().path();
-    fs::write(dir.join("objects.redb"), &bytes).expect("a temporary file");
-    at_most(STORE_BYTES, || look(dir));
+    at_most(STORE_BYTES, || look(scratch().path()));
+    // A look changes nothing: what was patched is all that has to be put back.
+    file.write_all_at(&whole[len..], len as u64).expect("a temporary file");
+    for range in patched {
+        file.write_all_at(&whole[range.clone()], range.start as u64).expect("a temporary file");
+    }
+}
+
+/// The file of [`store`], where it is looked at.
+fn stored() -> &'static File {
+    static FILE: OnceLock<File> = OnceLock::new();
+    FILE.get_or_init(|| {
+        let path = scratch().path().join("objects.redb");
+        fs::write(&path, store()).expect("a temporary file");
+        File::options().write(true).open(path).expect("it was made just now")
+    })
 }
 
 fn look(dir: &Path) {

@@ -23,7 +23,7 @@ const DATA_FILES_THERE: u32 = 2;
 const SMALL_BLOCKS: u64 = 1 << 22;
 
 /// Of inputs whose length is a multiple of this more is asked than that they are replayed: the rest takes many times as long.
-const WHOLE: usize = 8;
+const WHOLE: usize = 64;
 
 /// Records of a data node.
 pub fn data_records(input: &[u8]) {
@@ -91,16 +91,16 @@ impl Records for Shard {
 fn records<R: Records + Begins>(make: impl Fn() -> R, begins: impl Fn() -> R, input: &[u8]) {
     let mut role = make();
     let most = TABLES + A_BYTE * input.len();
-    let taken = at_most(most, || {
-        let taken = replay(&mut role, input);
-        role.look();
-        taken
-    });
-    if !role.is_small() || input.len() % WHOLE != 0 {
+    let taken = at_most(most, || replay(&mut role, input));
+    if input.len() % WHOLE != 0 {
         return;
     }
     let (mut again, mut begins) = (make(), begins());
     at_most(most, || {
+        role.look();
+        if !role.is_small() {
+            return;
+        }
         write_down(&mut role, &mut again);
         // What was taken before something was refused is a journal, too.
         replay(&mut begins, &input[..taken]);

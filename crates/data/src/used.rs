@@ -36,6 +36,15 @@ impl Page {
         }
     }
 
+    /// How many of its blocks are used.
+    fn count(&self) -> u64 {
+        match self {
+            Page::None => 0,
+            Page::All => u64::from(PAGE_BLOCKS),
+            Page::Some(words) => words.iter().map(|word| u64::from(word.count_ones())).sum(),
+        }
+    }
+
     fn words(&self) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator + '_ {
         (0..PAGE_WORDS).map(|i| self.word(i))
     }
@@ -52,9 +61,9 @@ impl Page {
     fn fill(&mut self, blocks: Range<usize>, used: bool) -> u64 {
         let to = if used { u64::MAX } else { 0 };
         if blocks.len() == PAGE_BLOCKS as usize {
-            let changed = self.words().map(|word| u64::from((word ^ to).count_ones())).sum();
+            let before = self.count();
             *self = if used { Page::All } else { Page::None };
-            return changed;
+            return if used { u64::from(PAGE_BLOCKS) - before } else { before };
         }
         if matches!((&self, used), (Page::None, false) | (Page::All, true)) {
             return 0;
