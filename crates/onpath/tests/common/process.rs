@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::sys::{R, call, errno};
-use super::{PATIENCE, wait_until};
+use super::{PATIENCE, through, wait_until};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
@@ -49,6 +49,7 @@ pub fn spawn_process<'scope, T: Send + 'scope>(
     scope: &'scope std::thread::Scope<'scope, '_>,
     job: impl FnOnce() -> T + Send + 'scope,
 ) -> std::thread::ScopedJoinHandle<'scope, T> {
+    through::assert_shared_descriptors();
     scope.spawn(move || {
         let flags = libc::CLOSE_RANGE_UNSHARE;
         let done = call!(libc::syscall(libc::SYS_close_range, 3, u32::MAX, flags));
