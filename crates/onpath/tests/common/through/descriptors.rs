@@ -55,12 +55,22 @@ fn table() -> MutexGuard<'static, HashMap<(u64, u64), Held>> {
     TABLE.lock().unwrap_or_else(|poison| poison.into_inner())
 }
 
-fn key(fd: BorrowedFd) -> Option<(u64, u64)> {
+fn fstat(fd: BorrowedFd) -> Option<libc::stat> {
     // SAFETY: all zeros is a value of it, and the call writes one that outlives it.
     let mut raw: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: as above.
     let told = unsafe { libc::fstat(fd.as_raw_fd(), &mut raw) };
-    (told == 0 && raw.st_mode & libc::S_IFMT == libc::S_IFIFO).then_some((raw.st_dev, raw.st_ino))
+    (told == 0).then_some(raw)
+}
+
+fn key(fd: BorrowedFd) -> Option<(u64, u64)> {
+    let raw = fstat(fd)?;
+    (raw.st_mode & libc::S_IFMT == libc::S_IFIFO).then_some((raw.st_dev, raw.st_ino))
+}
+
+/// Whether there is anything at that descriptor, be it of the client or not.
+pub fn is_open(fd: BorrowedFd) -> bool {
+    fstat(fd).is_some()
 }
 
 pub fn of(fd: BorrowedFd) -> Option<Arc<Description>> {
@@ -275,7 +285,8 @@ impl Open {
             libc::FALLOC_FL_PUNCH_HOLE if mode & keep != 0 => Allocation::Punch,
             libc::FALLOC_FL_ZERO_RANGE if mode & keep == 0 => Allocation::Zero,
             libc::FALLOC_FL_ZERO_RANGE => Allocation::ZeroKeepSize,
-            _ => panic!("not through a client: fallocate of mode {mode:#x}"),
+            // The library has no word for it.
+            _ => return Err(libc::EOPNOTSUPP),
         };
         done_by_client(self.file(libc::EBADF)?.allocate(how, offset, length))
     }
