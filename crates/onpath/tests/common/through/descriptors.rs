@@ -103,16 +103,16 @@ pub fn sweep() {
     }
 }
 
-impl Description {
-    /// A descriptor of it.
-    pub fn new(what: What, inode: Inode, append: bool) -> R<OwnedFd> {
-        let (end, descriptor): (PipeReader, PipeWriter) =
-            std::io::pipe().map_err(|error| error.raw_os_error().unwrap_or(0))?;
-        let open = Arc::new(Description { what, inode, append, position: Mutex::default() });
-        table().insert(key(descriptor.as_fd()).expect("a pipe"), Held { end, open });
-        Ok(descriptor.into())
-    }
+/// A descriptor of what a call has opened.
+pub fn opened(what: What, inode: Inode, append: bool) -> R<OwnedFd> {
+    let (end, descriptor): (PipeReader, PipeWriter) =
+        std::io::pipe().map_err(|error| error.raw_os_error().unwrap_or(0))?;
+    let open = Arc::new(Description { what, inode, append, position: Mutex::default() });
+    table().insert(key(descriptor.as_fd()).expect("a pipe"), Held { end, open });
+    Ok(descriptor.into())
+}
 
+impl Description {
     /// What is open, for a caller of now.
     pub fn inode(&self, caller: &Caller) -> Inode {
         self.inode.by(caller)

@@ -12,7 +12,7 @@ mod xattrs;
 use super::sys::R;
 use descriptors::Description;
 use onpath_client::blocking::{Client, Inode};
-use onpath_client::{Caller, Error, Options};
+use onpath_client::{Caller, Counters, Error, Options};
 use std::cell::RefCell;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -53,8 +53,25 @@ pub fn begin(client: Client) {
 /// Ends the session that [`begin`] was given.
 pub fn end() {
     sweep();
-    CLIENT.get().cloned().into_iter().for_each(Client::close);
+    if let (Some(client), Some(options)) = (CLIENT.get().cloned(), options()) {
+        assert_way(&client.counters(), &options);
+        client.close();
+    }
 }
+
+/// Paths were followed in the way that was chosen: a path node that nobody asks would be noticed by no test.
+fn assert_way(done: &Counters, options: &Options) {
+    // A few calls need not have followed any path twice.
+    if done.requests < REQUESTS_OF_A_SUITE {
+        return;
+    }
+    let (followed, kept) = (done.names_followed > 0, done.paths_kept > 0);
+    let wanted = (options.path_nodes, options.path_nodes && options.path_cache > 0);
+    assert_eq!((followed, kept), wanted, "of {done:?}");
+}
+
+/// More requests than tests that each follow a path once need.
+const REQUESTS_OF_A_SUITE: u64 = 1_000;
 
 /// As whom a call is done: with the ids that count for files, or with those that access(2) asks about.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! open(2) by the client.
 
-use super::descriptors::{Description, Names, What};
+use super::descriptors::{self, Names, What};
 use super::{At, Ids, Link, Where, caller, done_by_client};
 use crate::common::sys::R;
 use libc::{
@@ -49,7 +49,7 @@ impl At {
             opened => {
                 let file = opened?;
                 let inode = file.inode();
-                Description::new(What::File(file), inode, options.append)
+                descriptors::opened(What::File(file), inode, options.append)
             }
         }
     }
@@ -73,7 +73,7 @@ impl At {
             _ => 0,
         };
         let what = What::Directory { base, names: names.into(), opener: me.clone(), up };
-        Description::new(what, inode, false)
+        descriptors::opened(what, inode, false)
     }
 
     fn open_path(&self, me: &Caller, flags: i32) -> R<OwnedFd> {
@@ -84,7 +84,7 @@ impl At {
             return Err(libc::ENOTDIR);
         }
         let base = if is_directory { Some(self.within(me, link)?) } else { None };
-        Description::new(What::Path(base), inode, false)
+        descriptors::opened(What::Path(base), inode, false)
     }
 
     fn open_unnamed(&self, me: &Caller, flags: i32, mode: u32) -> R<OwnedFd> {
@@ -96,6 +96,6 @@ impl At {
         // A client says what name it is for.
         let file = done_by_client(client.unnamed(me, [path, b"/unnamed".as_slice()].concat(), mode))?;
         let inode = file.inode();
-        Description::new(What::File(file), inode, false)
+        descriptors::opened(What::File(file), inode, false)
     }
 }
