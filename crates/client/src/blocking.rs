@@ -167,6 +167,12 @@ waiting! {
 }
 
 impl Inode {
+    /// The same inode, for calls that are done as another caller.
+    #[must_use]
+    pub fn by(&self, caller: &Caller) -> Inode {
+        Inode(self.0.by(caller))
+    }
+
     /// Opens it, if it is a file.
     ///
     /// # Errors

@@ -52,6 +52,11 @@ impl Caller {
         ReadCaller { groups: Some(self.groups.clone()), caps: Caps::exactly(self.capabilities as u32 & cap::ALL) }
     }
 
+    /// Whether what only an owner may do is allowed to it with others' files.
+    pub(crate) fn acts_as_owner(&self) -> bool {
+        self.capabilities as u32 & cap::FOWNER != 0
+    }
+
     /// Whether what it writes to stays setuid and setgid.
     pub(crate) fn keeps_suid(&self) -> bool {
         self.capabilities as u32 & cap::FSETID != 0

@@ -232,7 +232,7 @@ calls! {
     /// # Errors
     /// As open(2) with O_PATH, and as with O_NOFOLLOW too with [`Link::Itself`].
     inode(link: Link) -> Inode as blocking::Inode, "let link = client.inode(me, \"/a/link\", Link::Itself)"
-        = async { walk::resolve(asks, path, link).await.map(|attr| Inode::new(&session, caller, path, attr.id)) };
+        = async { walk::resolve(asks, path, link).await.map(|attr| Inode::new(&session, caller, path, attr.id, attr.kind)) };
 
     /// Makes a directory.
     ///

@@ -101,8 +101,10 @@ pub enum Allocation {
     ReserveKeepSize,
     /// It becomes a hole.
     Punch,
-    /// It becomes zeros.
+    /// It becomes zeros, for which there is room; the file ends behind it at least.
     Zero,
+    /// It becomes zeros, for which there is room; the file ends where it did.
+    ZeroKeepSize,
 }
 
 impl Allocation {
@@ -113,6 +115,7 @@ impl Allocation {
             Allocation::ReserveKeepSize => 1,
             Allocation::Punch => 3,
             Allocation::Zero => 16,
+            Allocation::ZeroKeepSize => 17,
         }
     }
 }
@@ -124,7 +127,7 @@ pub struct File {
     path: Vec<u8>,
     id: InodeId,
     pub(crate) handle: Handle,
-    append: bool,
+    mode: OpenMode,
     /// For what was opened without a name: where it may get one.
     place: Option<Place>,
     open: bool,
@@ -164,9 +167,10 @@ pub(crate) async fn open(
                 if creates && caller.uid != attr.uid && asks.levels().keeps(&attr) {
                     return Err(Errno::EACCES.into());
                 }
+                check_noatime(asks, attr.id, attr.uid, mode).await?;
                 match asks.ask(FsOp::Open { id: attr.id, mode }).await {
                     Ok(FsReply::Opened(opened)) => {
-                        return Ok(File::new(session, caller, path, attr.id, opened.handle, options.append));
+                        return Ok(File::new(session, caller, path, attr.id, opened.handle, mode));
                     }
                     Ok(_) => return Err(Errno::EIO.into()),
                     // Removed after it was found: it is looked for again.
@@ -181,7 +185,7 @@ pub(crate) async fn open(
         let op = FsOp::Create { parent: place.dir, name, mode: permissions, umask, open: mode };
         match asks.ask(op).await {
             Ok(FsReply::Created { attr, opened, .. }) => {
-                return Ok(File::new(session, caller, path, attr.id, opened.handle, options.append));
+                return Ok(File::new(session, caller, path, attr.id, opened.handle, mode));
             }
             Ok(_) => return Err(Errno::EIO.into()),
             // Somebody else has made the name, and it is not a plain file of one's own.
@@ -192,19 +196,31 @@ pub(crate) async fn open(
     Err(Errno::ESTALE.into())
 }
 
-/// Opens the file that is known by its id.
+/// O_NOATIME is for who owns the file, and for who has CAP_FOWNER. As the kernel has it, permissions are looked at first.
+async fn check_noatime(asks: &Asks<'_>, id: InodeId, owner: u32, mode: OpenMode) -> Result<(), Error> {
+    if !mode.noatime || asks.caller.uid == owner || asks.caller.acts_as_owner() {
+        return Ok(());
+    }
+    let mask = if mode.read { 4 } else { 0 } | if mode.write { 2 } else { 0 };
+    asks.ask(FsOp::Access { id, mask }).await?;
+    Err(Errno::EPERM.into())
+}
+
+/// Opens the file that is known by its id, and by its owner's.
 pub(crate) async fn opened(
     asks: &Asks<'_>,
     session: &Session,
     path: &[u8],
-    id: InodeId,
+    (id, owner): (InodeId, u32),
     options: &OpenOptions,
 ) -> Result<File, Error> {
     if !options.is_sound() {
         return Err(Errno::EINVAL.into());
     }
-    match asks.ask(FsOp::Open { id, mode: options.open_mode(asks.caller) }).await? {
-        FsReply::Opened(opened) => Ok(File::new(session, asks.caller, path, id, opened.handle, options.append)),
+    let mode = options.open_mode(asks.caller);
+    check_noatime(asks, id, owner, mode).await?;
+    match asks.ask(FsOp::Open { id, mode }).await? {
+        FsReply::Opened(opened) => Ok(File::new(session, asks.caller, path, id, opened.handle, mode)),
         _ => Err(Errno::EIO.into()),
     }
 }
@@ -220,7 +236,7 @@ pub(crate) async fn unnamed(asks: &Asks<'_>, session: &Session, path: &[u8], mod
     let open = OpenMode { direct: true, ..OpenMode::READ_WRITE };
     match asks.ask(FsOp::TmpFile { parent: place.dir, mode: permissions, umask, open }).await? {
         FsReply::Created { attr, opened, .. } => {
-            let mut file = File::new(session, caller, path, attr.id, opened.handle, false);
+            let mut file = File::new(session, caller, path, attr.id, opened.handle, open);
             file.place = Some(place);
             Ok(file)
         }
@@ -229,9 +245,9 @@ pub(crate) async fn unnamed(asks: &Asks<'_>, session: &Session, path: &[u8], mod
 }
 
 impl File {
-    fn new(session: &Session, caller: &Caller, path: &[u8], id: InodeId, handle: Handle, append: bool) -> File {
+    fn new(session: &Session, caller: &Caller, path: &[u8], id: InodeId, handle: Handle, mode: OpenMode) -> File {
         let (session, caller, path) = (session.clone(), caller.clone(), path.to_vec());
-        File { session, caller, path, id, handle, append, place: None, open: true }
+        File { session, caller, path, id, handle, mode, place: None, open: true }
     }
 
     pub(crate) fn asks(&self) -> Result<Asks<'_>, Error> {
@@ -309,7 +325,7 @@ impl File {
         offset: u64,
         data: Bytes,
     ) -> impl Future<Output = Result<usize, Error>> + Send + 'static + use<> {
-        let (handle, append, kill_suidgid) = (self.handle, self.append, !self.caller.keeps_suid());
+        let (handle, append, kill_suidgid) = (self.handle, self.mode.append, !self.caller.keeps_suid());
         let asked = asks.ask(FsOp::Write { handle, offset, data, append, kill_suidgid, page: false });
         let requests = asks.requests.clone();
         async move {
@@ -341,9 +357,13 @@ impl File {
     /// Makes it shorter, or longer by zeros.
     ///
     /// # Errors
-    /// As ftruncate(2).
+    /// As ftruncate(2). EINVAL: it is not open for writing.
     pub async fn truncate(&self, size: u64) -> Result<(), Error> {
         let truncated = async {
+            // Without a handle for writing the home would look at permissions, as for truncate(2).
+            if !self.mode.write {
+                return Err(Errno::EINVAL.into());
+            }
             let asks = self.asks()?;
             let op = FsOp::SetAttr { id: self.id, set: names::resized(&asks, size), handle: Some(self.handle) };
             asks.ask(op).await.map(drop)
@@ -416,11 +436,14 @@ impl File {
     /// where the copy is long.
     ///
     /// # Errors
-    /// As copy_file_range(2). EXDEV: `from` is of another session.
+    /// As copy_file_range(2). EBADF: this one is open for appending. EXDEV: `from` is of another session.
     pub async fn copy_from(&self, from: &File, from_offset: u64, offset: u64, bytes: u64) -> Result<u64, Error> {
         let copied = async {
             if !Arc::ptr_eq(&self.session.running, &from.session.running) {
                 return Err(Errno::EXDEV.into());
+            }
+            if self.mode.append {
+                return Err(Errno::EBADF.into());
             }
             let op = FsOp::Copy { from: from.handle, from_offset, handle: self.handle, offset, bytes };
             match self.asks()?.ask(op).await? {
@@ -476,7 +499,7 @@ impl File {
 
     /// The same file, to read and change what it has beside its bytes: as long as it is open this does not need a name either.
     pub fn inode(&self) -> Inode {
-        Inode::new(&self.session, &self.caller, &self.path, self.id)
+        Inode::new(&self.session, &self.caller, &self.path, self.id, Kind::File)
     }
 
     /// Where it is, as it was opened.

@@ -10,6 +10,7 @@ use crate::session::{Asks, Session};
 use crate::walk;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
+use onpath_wire::inode::Kind;
 use onpath_wire::request::{SetAttr, set};
 use std::sync::Arc;
 
@@ -21,11 +22,18 @@ pub struct Inode {
     caller: Caller,
     path: Vec<u8>,
     id: InodeId,
+    kind: Kind,
 }
 
 impl Inode {
-    pub(crate) fn new(session: &Session, caller: &Caller, path: &[u8], id: InodeId) -> Inode {
-        Inode { session: session.clone(), caller: caller.clone(), path: path.to_vec(), id }
+    pub(crate) fn new(session: &Session, caller: &Caller, path: &[u8], id: InodeId, kind: Kind) -> Inode {
+        Inode { session: session.clone(), caller: caller.clone(), path: path.to_vec(), id, kind }
+    }
+
+    /// The same inode, for calls that are done as another caller.
+    #[must_use]
+    pub fn by(&self, caller: &Caller) -> Inode {
+        Inode { caller: caller.clone(), ..self.clone() }
     }
 
     fn asks(&self) -> Result<Asks<'_>, Error> {
@@ -53,11 +61,14 @@ impl Inode {
         self.named(told.await)
     }
 
-    /// Changes its permission bits, which a symbolic link has none of.
+    /// Changes its permission bits.
     ///
     /// # Errors
-    /// As chmod(2).
+    /// As fchmodat(2). EOPNOTSUPP: a symbolic link, which has none.
     pub async fn chmod(&self, mode: u32) -> Result<(), Error> {
+        if self.kind == Kind::Symlink {
+            return self.named(Err(Errno::EOPNOTSUPP.into()));
+        }
         self.change(SetAttr { valid: set::MODE, mode: (mode & 0o7777) as u16, ..SetAttr::default() }).await
     }
 
@@ -134,7 +145,7 @@ impl Inode {
             let asks = self.asks()?;
             let is = names::of_inode(&asks, self.id).await?;
             match is.file_type {
-                FileType::File => opened(&asks, &self.session, &self.path, self.id, options).await,
+                FileType::File => opened(&asks, &self.session, &self.path, (self.id, is.uid), options).await,
                 FileType::Directory => Err(Errno::EISDIR.into()),
                 FileType::Symlink => Err(Errno::ELOOP.into()),
                 _ => Err(Errno::ENXIO.into()),

@@ -150,8 +150,10 @@ pub(crate) async fn mknod(
     rdev: u32,
 ) -> Result<Metadata, Error> {
     let kind = file_type.kind();
-    if matches!(kind, Kind::Directory | Kind::Symlink) {
-        return Err(Errno::EINVAL.into());
+    match kind {
+        Kind::Directory => return Err(Errno::EPERM.into()),
+        Kind::Symlink => return Err(Errno::EINVAL.into()),
+        _ => {}
     }
     if matches!(kind, Kind::CharDevice | Kind::BlockDevice) && asks.caller.capabilities & CAP_MKNOD == 0 {
         return Err(Errno::EPERM.into());

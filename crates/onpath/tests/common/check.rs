@@ -1,6 +1,7 @@
 //! Expectations: a call's errno, and which times an operation moves.
 
 use super::sys::{self, Stat, Time, at};
+use super::through;
 use std::path::{Path, PathBuf};
 
 /// The name of an errno, as the man pages have it.
@@ -227,7 +228,16 @@ impl Dir {
 /// All bytes of a file.
 pub fn content(path: impl AsRef<Path>) -> Vec<u8> {
     let path = path.as_ref();
-    std::fs::read(path).unwrap_or_else(|error| panic!("read {}: {error}", path.display()))
+    let what = path.display();
+    let fd = done(format!("open {what}"), sys::open(path, libc::O_RDONLY, 0));
+    let mut all = Vec::new();
+    loop {
+        let bytes = done(format!("read {what}"), sys::read(&fd, 1 << 20));
+        if bytes.is_empty() {
+            return all;
+        }
+        all.extend(bytes);
+    }
 }
 
 /// Whether this is on tmpfs, which differs from what POSIX says in places.
@@ -242,6 +252,9 @@ pub fn is_fuse(dir: &Dir) -> bool {
 
 /// Whether the kernel leaves permissions there to a FUSE server alone: it is mounted without default_permissions.
 pub fn is_left_to_server(dir: &Dir) -> bool {
+    if through::path(dir.path()).is_some() {
+        return false; // there is no kernel between
+    }
     let dev = ok!(sys::stat(dir.path())).dev;
     let number = format!("{}:{}", libc::major(dev), libc::minor(dev));
     let table = std::fs::read_to_string("/proc/self/mountinfo").expect("mountinfo");
@@ -252,6 +265,7 @@ pub fn is_left_to_server(dir: &Dir) -> bool {
 
 /// A directory on another file system than the given one, removed on drop; none (said on standard error) if there is no such.
 pub fn other_fs(dir: &Dir) -> Option<tempfile::TempDir> {
+    assert!(through::path(dir.path()).is_none(), "not through a client: another file system");
     let here = look(dir.path()).dev;
     let found = ["/dev/shm", "/tmp", "/run"].into_iter().find(|top| sys::stat(top).is_ok_and(|stat| stat.dev != here));
     let Some(top) = found else {

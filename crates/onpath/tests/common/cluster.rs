@@ -4,7 +4,7 @@ use super::clock::Clocks;
 use super::disk::Disk;
 use super::net::{Net, cannot_redirect};
 use super::server::{Mount, Process, Site, Status, binary, status_of};
-use super::{number_from_env, skipped, wait_until};
+use super::{number_from_env, skipped, through, wait_until};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -66,6 +66,8 @@ impl Shape<'_> {
             switches: if switch { number_from_env("ONPATH_SWITCHES", 1) } else { 0 },
             xdp,
             init,
+            // With the calls of a client there are path nodes, if it asks any.
+            paths: if through::options().is_some_and(|options| options.path_nodes) { &[0, 2] } else { &[] },
             ..Shape::default()
         }
     }

@@ -19,6 +19,7 @@ pub mod server;
 pub mod stall;
 pub mod sys;
 pub mod terminal;
+pub mod through;
 pub mod tree;
 pub mod user;
 pub mod view;

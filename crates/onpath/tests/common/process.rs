@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::sys::{R, call, errno};
-use super::{PATIENCE, wait_until};
+use super::{PATIENCE, through, wait_until};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
@@ -49,6 +49,7 @@ pub fn spawn_process<'scope, T: Send + 'scope>(
     scope: &'scope std::thread::Scope<'scope, '_>,
     job: impl FnOnce() -> T + Send + 'scope,
 ) -> std::thread::ScopedJoinHandle<'scope, T> {
+    assert!(!through::is_on(), "not through a client: a table of descriptors of its own");
     scope.spawn(move || {
         let flags = libc::CLOSE_RANGE_UNSHARE;
         let done = call!(libc::syscall(libc::SYS_close_range, 3, u32::MAX, flags));
@@ -152,6 +153,8 @@ fn sockets() -> Vec<u32> {
 
 /// `keep` is asked in the child.
 fn fork_and(keep: impl FnOnce() -> Vec<u32>, job: impl FnOnce() -> i32) -> Child {
+    // The child would have a session of its own, and what is open would stay the parent's.
+    assert!(!through::is_on(), "not through a client: a forked process");
     let _copies = copying();
     let (mut closed, closing) = std::io::pipe().expect("pipe");
     // SAFETY: the child runs the closure in its copy of the memory and leaves by _exit, so no destructor or test code runs twice.

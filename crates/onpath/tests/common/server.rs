@@ -4,6 +4,8 @@
 use super::cluster::{Cluster, Shape};
 use super::watchdog::Watchdog;
 use super::{PATIENCE, cannot_mount, skipped, sys, wait_until};
+use onpath_client::Options;
+use onpath_client::blocking::Client;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -97,6 +99,16 @@ impl Site {
     /// Starts `onpath mount STATE mntNUMBER ARGS…` beside a running `dev` and waits until it is mounted.
     pub fn mount(&self, number: usize, args: &[&str]) -> Mount {
         self.start("mount", &self.state(), number, args)
+    }
+
+    /// A client of what serves: of a cluster on a host that serves nothing.
+    pub fn client(&self, options: &Options) -> Client {
+        let source = self.source();
+        let connect = || Client::connect(&source, options).expect("a client");
+        match &*self.cluster.lock().expect("the cluster's lock") {
+            Some(cluster) => cluster.net.run_on(cluster.net.hosts() - 1, connect),
+            None => connect(),
+        }
     }
 
     fn start(&self, verb: &str, state: &Path, number: usize, args: &[&str]) -> Mount {

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::sys::{self, call};
+use super::through;
 
 /// Whose eyes a closure sees the mount with.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +56,10 @@ pub fn set_effective(uid: u32, gid: u32) {
 
 /// Runs the closure in a thread whose umask and working directory are its own (umask 0); panics are passed on.
 pub fn in_thread<T: Send>(job: impl FnOnce() -> T + Send) -> T {
+    let here = through::here();
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
+            through::enter(here);
             sys::unshare(libc::CLONE_FS).expect("unshare(CLONE_FS)");
             sys::umask(0);
             job()

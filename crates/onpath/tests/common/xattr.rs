@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::sys::{R, c, call};
+use super::through::{self, Link};
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
@@ -17,6 +18,9 @@ fn name_of(name: impl AsRef<[u8]>) -> CString {
 
 /// setxattr(2); `flags` are XATTR_CREATE and XATTR_REPLACE.
 pub fn setxattr_as(path: impl AsRef<Path>, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>, flags: i32) -> R {
+    if let Some(at) = through::path(&path) {
+        return at.setxattr(name.as_ref(), value.as_ref(), flags, Link::Follow);
+    }
     let (path, name, value) = (c(path), name_of(name), value.as_ref());
     call!(libc::setxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), value.len(), flags)).map(drop)
 }
@@ -27,17 +31,26 @@ pub fn setxattr(path: impl AsRef<Path>, name: impl AsRef<[u8]>, value: impl AsRe
 
 /// Of a symlink itself.
 pub fn lsetxattr(path: impl AsRef<Path>, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> R {
+    if let Some(at) = through::path(&path) {
+        return at.setxattr(name.as_ref(), value.as_ref(), 0, Link::Itself);
+    }
     let (path, name, value) = (c(path), name_of(name), value.as_ref());
     call!(libc::lsetxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), value.len(), 0)).map(drop)
 }
 
 pub fn fsetxattr(fd: impl AsFd, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> R {
+    if let Some(open) = through::of(&fd) {
+        return open.setxattr(name.as_ref(), value.as_ref());
+    }
     let (fd, name, value) = (fd.as_fd().as_raw_fd(), name_of(name), value.as_ref());
     call!(libc::fsetxattr(fd, name.as_ptr(), value.as_ptr().cast(), value.len(), 0)).map(drop)
 }
 
 /// getxattr(2) into a buffer of that many bytes: the length that it gives, and the buffer.
 pub fn getxattr_into(path: impl AsRef<Path>, name: impl AsRef<[u8]>, bytes: usize) -> R<(usize, Vec<u8>)> {
+    if let Some(at) = through::path(&path) {
+        return at.getxattr_into(name.as_ref(), bytes);
+    }
     let (path, name) = (c(path), name_of(name));
     let mut value = vec![0_u8; bytes];
     let length = call!(libc::getxattr(path.as_ptr(), name.as_ptr(), value.as_mut_ptr().cast(), bytes))?;
@@ -52,6 +65,9 @@ pub fn getxattr(path: impl AsRef<Path>, name: impl AsRef<[u8]>) -> R<Vec<u8>> {
 
 /// Of a symlink itself.
 pub fn lgetxattr(path: impl AsRef<Path>, name: impl AsRef<[u8]>) -> R<Vec<u8>> {
+    if let Some(at) = through::path(&path) {
+        return at.getxattr(name.as_ref(), Link::Itself);
+    }
     let (path, name) = (c(path), name_of(name));
     let mut value = vec![0_u8; 64 << 10];
     let length = call!(libc::lgetxattr(path.as_ptr(), name.as_ptr(), value.as_mut_ptr().cast(), value.len()))?;
@@ -60,6 +76,9 @@ pub fn lgetxattr(path: impl AsRef<Path>, name: impl AsRef<[u8]>) -> R<Vec<u8>> {
 }
 
 pub fn fgetxattr(fd: impl AsFd, name: impl AsRef<[u8]>) -> R<Vec<u8>> {
+    if let Some(open) = through::of(&fd) {
+        return open.getxattr(name.as_ref());
+    }
     let (fd, name) = (fd.as_fd().as_raw_fd(), name_of(name));
     let mut value = vec![0_u8; 64 << 10];
     let length = call!(libc::fgetxattr(fd, name.as_ptr(), value.as_mut_ptr().cast(), value.len()))?;
@@ -69,6 +88,9 @@ pub fn fgetxattr(fd: impl AsFd, name: impl AsRef<[u8]>) -> R<Vec<u8>> {
 
 /// listxattr(2) into a buffer of that many bytes: the length that it gives, and the buffer.
 pub fn listxattr_into(path: impl AsRef<Path>, bytes: usize) -> R<(usize, Vec<u8>)> {
+    if let Some(at) = through::path(&path) {
+        return at.listxattr_into(bytes);
+    }
     let path = c(path);
     let mut list = vec![0_u8; bytes];
     let length = call!(libc::listxattr(path.as_ptr(), list.as_mut_ptr().cast(), bytes))?;
@@ -86,17 +108,26 @@ pub fn listxattr(path: impl AsRef<Path>) -> R<Vec<String>> {
 }
 
 pub fn removexattr(path: impl AsRef<Path>, name: impl AsRef<[u8]>) -> R {
+    if let Some(at) = through::path(&path) {
+        return at.removexattr(name.as_ref(), Link::Follow);
+    }
     let (path, name) = (c(path), name_of(name));
     call!(libc::removexattr(path.as_ptr(), name.as_ptr())).map(drop)
 }
 
 /// Of a symlink itself.
 pub fn lremovexattr(path: impl AsRef<Path>, name: impl AsRef<[u8]>) -> R {
+    if let Some(at) = through::path(&path) {
+        return at.removexattr(name.as_ref(), Link::Itself);
+    }
     let (path, name) = (c(path), name_of(name));
     call!(libc::lremovexattr(path.as_ptr(), name.as_ptr())).map(drop)
 }
 
 pub fn fremovexattr(fd: impl AsFd, name: impl AsRef<[u8]>) -> R {
+    if let Some(open) = through::of(&fd) {
+        return open.removexattr(name.as_ref());
+    }
     let (fd, name) = (fd.as_fd().as_raw_fd(), name_of(name));
     call!(libc::fremovexattr(fd, name.as_ptr())).map(drop)
 }

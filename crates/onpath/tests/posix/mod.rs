@@ -3,6 +3,7 @@
 //! All tests of this suite share one mount, each in a directory of its own. `ONPATH_SHARDS` and `ONPATH_COMMIT` choose its number of
 //! shards and its commit mode, `ONPATH_OPTIONS` its mount options (scripts/test runs the suite with 1 and 4 shards, with `sync`, and with
 //! `default_permissions` as well).
+//! With `ONPATH_THROUGH` the same tests call a client instead of the kernel (`common/through`), but for those of `left_out.txt`.
 //! `ONPATH_TEST_DIR=/some/dir cargo test -p onpath --test system -- posix::` runs the same tests on a local file system: ext4 and tmpfs pass, which is what
 //! validates the tests. Where such a file system and a FUSE mount may legitimately differ, the test accepts what a FUSE mount can do and
 //! says so.
@@ -55,8 +56,8 @@ mod xattr;
 
 use crate::common::check::Dir;
 use crate::common::server::{Mount, Site};
-use crate::common::{cannot_mount, given_dir, skipped, sys};
-use std::path::PathBuf;
+use crate::common::{cannot_mount, given_dir, skipped, sys, through};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
@@ -99,7 +100,13 @@ fn top() -> Option<&'static PathBuf> {
             None => {
                 let site = Site::new("posix")?;
                 let mount = site.dev(&[]);
-                let top = mount.path().join("posix");
+                let top = match through::options() {
+                    Some(options) => {
+                        through::begin(site.client(&options));
+                        Path::new(through::TOP).join("posix")
+                    }
+                    None => mount.path().join("posix"),
+                };
                 *SERVER.lock().expect("the server's lock") = Some((mount, site));
                 top
             }
@@ -123,6 +130,7 @@ extern "C" fn stop_server() {
         if let Some(dir) = given_dir() {
             let _ = std::fs::remove_dir_all(dir.join(format!("posix-{}", std::process::id())));
         }
+        through::end();
         let server = SERVER.lock().map(|mut server| server.take());
         if let Ok(Some((mount, site))) = server {
             mount.stop();
@@ -138,15 +146,38 @@ extern "C" fn stop_server() {
 /// A fresh directory for one test, mode 0755, of root.
 fn fresh() -> Option<Dir> {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
+    if left_out().is_some() {
+        return None;
+    }
     let path = top()?.join(format!("t{}", COUNT.fetch_add(1, Ordering::Relaxed)));
     sys::mkdir(&path, 0o755).expect("mkdir of a test's directory");
     Some(Dir::at(path))
 }
 
+/// The tests that cannot be run through a client, and why: lines of `TEST: WHY`.
+pub(crate) fn all_left_out() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let lines = include_str!("left_out.txt").lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines.map(|line| line.split_once(": ").expect("TEST: WHY"))
+}
+
+/// Why the calling test is left out, if it is: `ONPATH_LEFT_OUT=tried` leaves none out.
+fn left_out() -> Option<&'static str> {
+    through::options()?;
+    if std::env::var("ONPATH_LEFT_OUT").is_ok_and(|how| how == "tried") {
+        return None;
+    }
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or_default();
+    assert_ne!(test, "main", "with one thread no test knows its name: RUST_TEST_THREADS=2");
+    let test = test.strip_prefix("posix::")?;
+    all_left_out().find_map(|(name, why)| (name == test).then_some(why))
+}
+
 /// Says that the calling test cannot run, and why.
 fn cannot_run() {
     let thread = std::thread::current();
-    skipped(&format!("posix::{}", thread.name().unwrap_or("?")), cannot_mount().unwrap_or("the mount did not start"));
+    let why = left_out().or(cannot_mount()).unwrap_or("the mount did not start");
+    skipped(&format!("posix::{}", thread.name().unwrap_or("?")), why);
 }
 
 /// A fresh directory for this test; the test ends here where nothing can be mounted (said on standard error).

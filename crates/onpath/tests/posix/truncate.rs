@@ -92,6 +92,13 @@ fn not_a_file() {
             _ => refused(kind, truncate(&path, 0), &[libc::EINVAL]),
         }
     }
+}
+
+/// An open FIFO is EINVAL, too.
+#[test]
+fn of_an_open_fifo() {
+    let d = area!();
+    ok!(mkfifo(d.p("fifo"), 0o644));
     let p = ok!(open(d.p("fifo"), O_RDWR | O_NONBLOCK, 0));
     expect_errno!(ftruncate(&p, 0), EINVAL);
 }

@@ -11,6 +11,7 @@ pub(crate) mod paths;
 mod reading;
 mod same;
 mod shell;
+mod suite;
 mod trees;
 mod users;
 
