@@ -72,6 +72,21 @@ impl Client {
         wait(self.0.within(caller, path, link)).map(Client)
     }
 
+    /// Moves a name to a path that begins where those of `there` do.
+    ///
+    /// # Errors
+    /// As [`rename_to`](crate::Client::rename_to).
+    pub fn rename_to(
+        &self,
+        caller: &Caller,
+        path: impl AsRef<[u8]> + Send,
+        there: &Client,
+        to: &[u8],
+        replace: Replace,
+    ) -> Result<(), Error> {
+        wait(self.0.rename_to(caller, path, &there.0, to, replace))
+    }
+
     /// What the file system is called: the DIR, or the URL of its hosts.
     pub fn source(&self) -> String {
         self.0.source()

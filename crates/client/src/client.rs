@@ -112,6 +112,38 @@ impl Client {
         Ok(Client { shared: self.shared.clone(), base: Some((id, name.trim_end_matches('/').into())) })
     }
 
+    /// Moves a name to a path that begins where those of `there` do, as renameat2(2) has a directory for each. `there` is of the same session
+    /// ([`within`](Client::within)).
+    ///
+    /// # Errors
+    /// As renameat2(2). EXDEV: `there` is of another session.
+    ///
+    /// ```no_run
+    /// # use onpath_client::*;
+    /// # async fn example(client: &Client, me: &Caller) -> Result<(), Error> {
+    /// let (inbox, done) = (client.within(me, "/inbox", Link::Follow).await?, client.within(me, "/done", Link::Follow).await?);
+    /// inbox.rename_to(me, "job", &done, b"job", Replace::No).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn rename_to(
+        &self,
+        caller: &Caller,
+        path: impl AsRef<[u8]> + Send,
+        there: &Client,
+        to: &[u8],
+        replace: Replace,
+    ) -> Result<(), Error> {
+        let (path, session) = (path.as_ref(), self.session().await?);
+        let root = there.base.as_ref().map_or(InodeId::ROOT, |(root, _)| *root);
+        let renamed: Result<(), Error> = if Arc::ptr_eq(&self.shared, &there.shared) {
+            restarting!(session, caller, |asks| names::rename(asks, path, root, to, replace))
+        } else {
+            Err(Errno::EXDEV.into())
+        };
+        renamed.map_err(|error| error.at(&session.name, path))
+    }
+
     /// What the file system is called: the DIR, or the URL of its hosts.
     pub fn source(&self) -> String {
         self.shared.running.load().name.to_string()
@@ -281,7 +313,7 @@ calls! {
     /// # Errors
     /// As renameat2(2).
     rename(to: &[u8], replace: Replace) -> (), "client.rename(me, \"/a/file\", b\"/b/file\", Replace::No)"
-        = names::rename(asks, path, to, replace);
+        = names::rename(asks, path, asks.root, to, replace);
 
     /// Changes permission bits.
     ///

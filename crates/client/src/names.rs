@@ -222,9 +222,16 @@ pub(crate) async fn rmdir(asks: &Asks<'_>, path: &[u8]) -> Result<(), Error> {
     asks.ask(FsOp::Rmdir { parent, name }).await.map(drop)
 }
 
-pub(crate) async fn rename(asks: &Asks<'_>, from: &[u8], to: &[u8], replace: Replace) -> Result<(), Error> {
+/// Moves a name; the new path begins at `root`.
+pub(crate) async fn rename(
+    asks: &Asks<'_>,
+    from: &[u8],
+    root: InodeId,
+    to: &[u8],
+    replace: Replace,
+) -> Result<(), Error> {
     let old = walk::place(asks, from).await?;
-    let new = match walk::place(asks, to).await {
+    let new = match walk::place_from(asks, root, to).await {
         Ok(new) => new,
         Err(error) => {
             walk::search(asks, old.dir).await?;

@@ -95,7 +95,7 @@ pub(crate) async fn resolve(asks: &Asks<'_>, path: &[u8], link: Link) -> Result<
 
 /// The same; and when it was made, if all of it is as of now.
 pub(crate) async fn look(asks: &Asks<'_>, path: &[u8], link: Link) -> Result<(AttrWire, Option<i64>), Error> {
-    match walk(asks, path, link, End::Inode).await? {
+    match walk(asks, asks.root, path, link, End::Inode).await? {
         Found::Inode(attr) => Ok((attr, None)),
         Found::Exact(attr, btime) => Ok((attr, Some(btime))),
         Found::Missing(_) => Err(Errno::ENOENT.into()),
@@ -104,12 +104,17 @@ pub(crate) async fn look(asks: &Asks<'_>, path: &[u8], link: Link) -> Result<(At
 
 /// What a path leads to, or with `create` where it would be made.
 pub(crate) async fn find(asks: &Asks<'_>, path: &[u8], link: Link, create: bool) -> Result<Found, Error> {
-    walk(asks, path, link, if create { End::Create } else { End::Inode }).await
+    walk(asks, asks.root, path, link, if create { End::Create } else { End::Inode }).await
 }
 
 /// Where the last name of a path is or would be.
 pub(crate) async fn place(asks: &Asks<'_>, path: &[u8]) -> Result<Place, Error> {
-    match walk(asks, path, Link::Itself, End::Before).await? {
+    place_from(asks, asks.root, path).await
+}
+
+/// The same of a path that begins at another directory.
+pub(crate) async fn place_from(asks: &Asks<'_>, root: InodeId, path: &[u8]) -> Result<Place, Error> {
+    match walk(asks, root, path, Link::Itself, End::Before).await? {
         Found::Missing(place) => Ok(place),
         Found::Inode(root) | Found::Exact(root, _) => Ok(Place { dir: root.id, last: Last::Root, slash: false }),
     }
@@ -134,10 +139,10 @@ impl At {
     }
 }
 
-async fn walk(asks: &Asks<'_>, path: &[u8], link: Link, end: End) -> Result<Found, Error> {
+async fn walk(asks: &Asks<'_>, root: InodeId, path: &[u8], link: Link, end: End) -> Result<Found, Error> {
     check(path)?;
     let mut todo: VecDeque<Part> = parts(path).collect();
-    let (mut at, mut links) = (At::Directory(asks.root), 0);
+    let (mut at, mut links) = (At::Directory(root), 0);
     while !todo.is_empty() {
         at = lead(asks, at, &mut todo, link, end).await?;
         let dir = match at.directory() {
@@ -160,7 +165,7 @@ async fn walk(asks: &Asks<'_>, path: &[u8], link: Link, end: End) -> Result<Foun
             Part::Up => {
                 search(asks, dir).await?;
                 // As after chroot(2): nothing leads above where paths begin.
-                if dir == asks.root {
+                if dir == root {
                     continue;
                 }
                 at = At::Inode(entry(asks.ask(FsOp::LookupParent { id: dir }).await?)?);
@@ -191,7 +196,7 @@ async fn walk(asks: &Asks<'_>, path: &[u8], link: Link, end: End) -> Result<Foun
                 let target = target(asks, found.id).await?;
                 check(&target)?;
                 if target.starts_with(b"/") {
-                    at = At::Directory(asks.root);
+                    at = At::Directory(root);
                 }
                 parts(&target).rev().for_each(|part| todo.push_front(part));
             }

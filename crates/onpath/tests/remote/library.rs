@@ -147,6 +147,21 @@ fn an_inode_is_what_a_path_has_led_to() {
     let other = client_of(&site);
     assert_eq!(file.link(&other, b"third").expect_err("of another session").raw_os_error(), Some(libc::EXDEV));
     below.list(&me, "/", false).expect("list").sync().expect("fsync");
+    // Paths begin where the directories of a rename are, whatever their names are by then.
+    let dir = client.within(&me, "/dir", Link::Itself).expect("a directory");
+    fs::rename(at("dir"), at("elsewhere")).expect("rename");
+    below.rename_to(&me, "second", &dir, b"../up", Replace::No).expect("rename");
+    assert_eq!(
+        fs::metadata(at("elsewhere/up")).expect("stat").ino(),
+        is.ino(),
+        "nothing leads above where paths begin"
+    );
+    let refused = below.rename_to(&me, "second", &dir, b"up", Replace::No).expect_err("it is gone");
+    assert_eq!(refused.raw_os_error(), Some(libc::ENOENT));
+    dir.rename_to(&me, "up", &below, b"second", Replace::Yes).expect("rename");
+    fs::rename(at("elsewhere"), at("dir")).expect("rename");
+    let refused = below.rename_to(&me, "second", &other, b"third", Replace::Yes).expect_err("of another session");
+    assert_eq!(refused.raw_os_error(), Some(libc::EXDEV));
     fs::remove_file(at("moved")).expect("unlink");
     fs::remove_file(at("dir/below/second")).expect("unlink");
     let gone = file.stat().expect_err("it is gone").raw_os_error();

@@ -32,19 +32,14 @@ impl At {
     }
 
     pub fn rename(&self, to: &At, flags: u32) -> R {
-        assert_eq!(
-            self.is_from_root(),
-            to.is_from_root(),
-            "not through a client: a rename between paths of two beginnings"
-        );
-        let ((client, from), (_, to)) = (self.place()?, to.place()?);
+        let ((client, from), (there, to)) = (self.place()?, to.place()?);
         let replace = match flags {
             0 => Replace::Yes,
             libc::RENAME_NOREPLACE => Replace::No,
             libc::RENAME_EXCHANGE => Replace::Exchange,
             _ => panic!("not through a client: a rename of flags {flags:#x}"),
         };
-        done_by_client(client.rename(&caller(Ids::Effective), from, to, replace))
+        done_by_client(client.rename_to(&caller(Ids::Effective), from, there, to, replace))
     }
 
     pub fn link(&self, new: &At, flags: i32) -> R {
