@@ -1,5 +1,7 @@
 //! `onpath bench` on small numbers: what it reports, what it refuses, and that it leaves nothing behind.
 
+mod model;
+
 use crate::common::server::{self, Site};
 use crate::common::{skipped, sys, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
@@ -573,33 +575,4 @@ fn paths_of_several_depths_are_looked_at() {
     }
     let refused = server::run(["bench", "paths", "--depths", "1"].map(OsStr::new));
     assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("2..=200"));
-}
-
-/// `onpath bench model paths`: the paper's ratios beside ours, and what must be so whatever a machine's constants are.
-#[test]
-fn looks_at_paths_are_modelled_beside_the_papers_figures() {
-    let words = ["bench", "model", "paths", "--servers", "2,3", "--directories", "10", "--json"];
-    let output = server::run(words.map(OsStr::new));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let [ratios, rates] = [0, 1].map(|table| list(&list(&report, "tables")[table], "rows"));
-    let figures: std::collections::BTreeSet<_> = ratios.iter().map(|row| row["figure"].as_str().unwrap()).collect();
-    assert!(["7 a–e", "7 f–j", "9", "10", "11"].iter().all(|figure| figures.contains(figure)), "{figures:?}");
-    for servers in ["2 servers", "3 servers"] {
-        let of = |ratio: &str| {
-            let row = ratios.iter().find(|row| row["ratio"] == ratio).unwrap_or_else(|| panic!("no {ratio}"));
-            row[servers].as_f64().unwrap()
-        };
-        let (beside, kept) = (of("path nodes beside shards ÷ best other"), of("kept ways ÷ best other"));
-        assert!(1.0 < beside && beside < kept, "{servers}: {beside}, {kept}");
-        let told = of("cost of a fifth whose group is told, path node apart");
-        assert!((0.95..1.05).contains(&told), "{servers}: {told}");
-        assert!(of("cost of a fifth whose group is asked for, path node apart") > told + 0.1, "{servers}");
-    }
-    // Two numbers of servers, six ways, three depths.
-    assert_eq!(rates.len(), 2 * 6 * 3);
-    for row in rates {
-        let [looks, median, p99] = ["looks/s", "median, µs", "p99, µs"].map(|name| row[name].as_f64().unwrap());
-        assert!(looks > 0.0 && 0.0 < median && median <= p99, "{row}");
-    }
 }

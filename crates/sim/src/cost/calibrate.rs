@@ -2,10 +2,10 @@
 
 use super::calibration::{Calibration, Line};
 use super::config::{Load, ModelConfig, PathNodes, Tracking};
+use super::looks::{FallBack, Follow, Looks, Shares};
 use super::meter::{Clock, Meter};
 use super::model::{Model, Until};
 use super::tree::TreeShape;
-use super::walkers::{FallBack, Follow, Looks, Shares};
 use super::work::{Creates, Kind, MakeDirs, Mix, Place, Touches};
 use onpath_path::IndexKind;
 use std::collections::BTreeMap;
@@ -25,6 +25,9 @@ const UPDATES: [u32; 4] = [1, 4, 16, 100];
 const DEPTHS: [u32; 3] = [4, 8, 12];
 /// Directories of a level of the tree in which they are: so many files for each of them.
 const FILES_A_DIRECTORY: u32 = 64;
+
+/// Looks at least, among which directories change.
+const CHANGES_AMONG: u64 = 500;
 
 /// Every way in which directories are tracked, on one process with one shard, on one with several, and on several processes.
 const SHAPES: [(Tracking, u16, u16); 6] = [
@@ -85,7 +88,8 @@ fn look(index: IndexKind, mut meter: Meter, files: u32) -> Meter {
     if index == IndexKind::Hi {
         model.warm(&DEPTHS, Follow::Kept);
         DEPTHS.into_iter().for_each(|depth| _ = model.run_looks(&Looks::at(depth, Follow::Kept, 2), until));
-        let shares = Shares { chmod: 0.02, rename: 0.02, ..Shares::default() };
+        let shares = Shares { chmod: 0.1, rename: 0.1, ..Shares::default() };
+        let until = Until { operations: u64::from(files / 16).max(CHANGES_AMONG), ..Until::DONE };
         model.run_looks(&Looks { shares, ..Looks::at(DEPTHS[0], Follow::Kept, 3) }, until);
     }
     meter = model.meter.take().expect("just put");

@@ -3,6 +3,7 @@
 use super::clients::{Answered, CLUSTER};
 use super::config::{Load, PathNodes};
 use super::label::{Features, SESSION_ASKS, SESSION_HEARS, SESSION_KEPT};
+use super::looks::{FallBack, Follow, Looks};
 use super::model::{Event, Model, Nothing, Until};
 use super::result::Measured;
 use super::server::Flight;
@@ -25,75 +26,14 @@ use std::collections::{BTreeMap, VecDeque};
 const FIRST_SESSION: u32 = 1_000;
 /// Memory for kept ways of each, as a client has it unless it is told otherwise.
 const KEPT_BYTES: usize = 4 << 20;
+/// After so many times a look is led by ways no more that turn out not to be right, as of a client.
+const RESTARTS_MAX: u32 = 3;
 /// Calls under way while a tree is made.
 const CALLS: usize = 64;
 /// Paths after which sessions surely keep ways.
 const UNKEPT: usize = 8;
 /// Time that passes at a step while something is waited for, ns.
 const STEP_NS: u64 = 100_000;
-
-/// How a path is followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Follow {
-    /// Name by name, as Tectonic does.
-    Serial,
-    /// All names at once, as InfiniFS does: there the ids are hashes of paths, here who looks has been told them.
-    Parallel,
-    /// By a path node, or by the directory server if that is modelled.
-    Led,
-    /// By ways that the session keeps, and by a path node where they end.
-    Kept,
-}
-
-/// Why reachability bits do not say that a path may be followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FallBack {
-    /// They are cleared: each directory is checked where the path is followed.
-    Checked,
-    /// A group decides that is not known of the caller, who is asked.
-    Group,
-    /// The same, with a client that tells of the group at once.
-    GroupTold,
-    /// Shards are asked name by name, as SPMeta does.
-    Shards,
-}
-
-/// Shares of changes among what is asked for; the rest are looks.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Shares {
-    /// New files.
-    pub create: f64,
-    /// Removed ones.
-    pub unlink: f64,
-    /// New directories.
-    pub mkdir: f64,
-    /// Directories at the end of a path whose modes change.
-    pub chmod: f64,
-    /// Directories at the end of a path whose names change.
-    pub rename: f64,
-}
-
-/// What sessions ask for.
-#[derive(Clone, Debug)]
-pub struct Looks {
-    /// How paths are followed.
-    pub follow: Follow,
-    /// Names of each path, drawn anew each time.
-    pub depths: Vec<u32>,
-    /// A share of the looks for which reachability bits do not suffice.
-    pub fall_back: Option<(FallBack, f64)>,
-    /// Changes.
-    pub shares: Shares,
-    /// What is drawn at random comes from it.
-    pub seed: u64,
-}
-
-impl Looks {
-    /// Nothing but looks at paths of so many names.
-    pub fn at(depth: u32, follow: Follow, seed: u64) -> Looks {
-        Looks { follow, depths: vec![depth], fall_back: None, shares: Shares::default(), seed }
-    }
-}
 
 /// A session.
 struct Walker {
@@ -136,6 +76,8 @@ struct Look {
     /// How far it has come.
     at: InodeId,
     by_ways: Option<WaysAt>,
+    /// How often kept ways were not right any more.
+    restarts: u32,
     asked_ns: u64,
 }
 
@@ -310,7 +252,7 @@ impl Model {
         let depth = plan.depths[rng.random_range(0..plan.depths.len())];
         let mut follow = plan.follow;
         let (mut branch, mut tells_group) = (Branch::Plain, false);
-        let kind = kind(plan.shares, rng.random_range(0.0..1.0));
+        let kind = plan.shares.kind(rng.random_range(0.0..1.0));
         let falls_back = rng.random_range(0.0..1.0);
         if let Some((why, share)) = plan.fall_back {
             tells_group = why == FallBack::GroupTold;
@@ -364,6 +306,7 @@ impl Model {
             stage: Stage::Start,
             at: InodeId::ROOT,
             by_ways: None,
+            restarts: 0,
             asked_ns: self.now_ns,
         }
     }
@@ -395,7 +338,7 @@ impl Model {
             Follow::Led | Follow::Kept => {
                 let forwards = self.config.path_nodes != PathNodes::Central && look.kind == Kind::Look;
                 names.extend(look.last.filter(|_| forwards));
-                let kept = look.follow == Follow::Kept;
+                let kept = look.follow == Follow::Kept && look.restarts < RESTARTS_MAX;
                 self.ask_for(id, Stage::Led, FsOp::Resolve { from: InodeId::ROOT, names, look: forwards, kept });
             }
         }
@@ -459,7 +402,10 @@ impl Model {
                 (look.at, look.by_ways) = (dir, by_ways);
                 self.next_name(id, names);
             }
-            (Stage::Last, Err(Errno::ERESTART)) => self.start(id),
+            (Stage::Last, Err(Errno::ERESTART)) => {
+                look.restarts += 1;
+                self.start(id);
+            }
             (stage, result) => {
                 let is_there = matches!(stage, Stage::Last | Stage::Led | Stage::All(_))
                     && matches!(result, Ok(FsReply::Entry(_) | FsReply::Attr { .. } | FsReply::Done));
@@ -568,24 +514,6 @@ impl Model {
             self.at(at_ns - self.now_ns, Event::WalkerTick(walker));
         }
     }
-}
-
-/// Which kind of thing is asked for, for a number from 0 to 1.
-fn kind(shares: Shares, mut drawn: f64) -> Kind {
-    let Shares { create, unlink, mkdir, chmod, rename } = shares;
-    for (kind, share) in [
-        (Kind::Create, create),
-        (Kind::Unlink, unlink),
-        (Kind::Mkdir, mkdir),
-        (Kind::Chmod, chmod),
-        (Kind::Rename, rename),
-    ] {
-        if drawn < share {
-            return kind;
-        }
-        drawn -= share;
-    }
-    Kind::Look
 }
 
 fn make(kind: FileKind, parent: InodeId, name: Name, mode: u16) -> FsOp {

@@ -64,7 +64,9 @@ fn round_trips_of_a_fall_back() {
     }
 }
 
-fn busy(path_nodes: PathNodes, index: IndexKind, looks: &Looks) -> (Measured, ModelConfig) {
+const SHORTLY: Until = Until { warm_ns: 500_000, measured_ns: 2_000_000, operations: u64::MAX };
+
+fn busy(path_nodes: PathNodes, index: IndexKind, looks: &Looks, until: Until) -> (Measured, ModelConfig) {
     let config = ModelConfig {
         servers: 2,
         path_nodes,
@@ -75,7 +77,7 @@ fn busy(path_nodes: PathNodes, index: IndexKind, looks: &Looks) -> (Measured, Mo
     };
     let mut model = model(config.clone());
     model.warm(&[DEPTH], looks.follow);
-    (model.run_looks(looks, Until { warm_ns: 500_000, measured_ns: 2_000_000, operations: u64::MAX }), config)
+    (model.run_looks(looks, until), config)
 }
 
 /// A path node that is full: what it does for a look is received, handled and sent, and nothing else ends its rate.
@@ -88,7 +90,7 @@ fn a_path_node_is_a_ceiling_and_a_directory_server_a_lower_one() {
     let led = around + input + names * name;
     let central = around + input + (names - 1.0) * name + reply + (names - 1.0) * lookup;
     for (path_nodes, each_ns) in [(PathNodes::Apart, led), (PathNodes::Central, central)] {
-        let (measured, config) = busy(path_nodes, IndexKind::Hi, &Looks::at(DEPTH, Follow::Led, 5));
+        let (measured, config) = busy(path_nodes, IndexKind::Hi, &Looks::at(DEPTH, Follow::Led, 5), SHORTLY);
         let share = measured.rate(Kind::Look) * each_ns / 1e9;
         assert!((0.98..=1.01).contains(&share), "{path_nodes:?}: {share}, {:?}", measured.utilisation);
         assert_eq!((measured.unknown, measured.utilisation.len()), (0, usize::from(config.servers) + 1));
@@ -99,7 +101,7 @@ fn a_path_node_is_a_ceiling_and_a_directory_server_a_lower_one() {
 fn bits_say_who_may_where_they_descend() {
     let speculated = |index, fall_back| {
         let looks = Looks { fall_back, ..Looks::at(DEPTH, Follow::Led, 5) };
-        let (measured, _) = busy(PathNodes::Beside, index, &looks);
+        let (measured, _) = busy(PathNodes::Beside, index, &looks, SHORTLY);
         let count = |label| measured.inputs.get(label).copied().unwrap_or(0) as f64;
         let all = count("resolve") + count("resolve speculated") + count("resolve checked");
         count("resolve speculated") / all
@@ -120,7 +122,8 @@ fn the_same_seed_gives_the_same_looks() {
         (PathNodes::Beside, Follow::Kept),
     ] {
         let looks = Looks { shares, ..Looks::at(DEPTH, follow, 7) };
-        let [one, two] = [0, 1].map(|_| busy(path_nodes, IndexKind::Hi, &looks).0);
+        let until = Until { operations: 1_500, ..Until::DONE };
+        let [one, two] = [0, 1].map(|_| busy(path_nodes, IndexKind::Hi, &looks, until).0);
         assert_eq!(one, two, "{path_nodes:?} {follow:?}");
         for kind in [Kind::Look, Kind::Create, Kind::Unlink, Kind::Mkdir, Kind::Chmod, Kind::Rename] {
             assert!(one.of(kind).count() > 0, "{path_nodes:?} {follow:?}: no {}", kind.name());

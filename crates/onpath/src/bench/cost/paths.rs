@@ -14,7 +14,7 @@ pub(super) const SERVERS: [u16; 3] = [4, 8, 16];
 /// Names of the paths of figure 7: the paper's four trees from production have 9 to 14 on average.
 const USUAL: u32 = 10;
 /// Names of the paths of figure 9.
-const DEPTHS: std::ops::RangeInclusive<u32> = 4..=12;
+const DEPTHS: [u32; 6] = [4, 6, 7, 8, 10, 12];
 /// Directories in each directory, as in the paper's made-up trees.
 const FANOUT: u32 = 10;
 /// The larger tree of figure 10 has so many times as many directories.
@@ -23,10 +23,10 @@ const LARGER: u32 = 10;
 const MIXED: Shares = Shares { create: 0.050, unlink: 0.041, mkdir: 0.010, chmod: 0.0, rename: 0.0 };
 /// The largest share of writes and of fall-backs of figure 11.
 const FIFTH: f64 = 0.2;
-/// The share of changes of directories: the most that the paper knows of (§IV-F), and a hundred times as many.
+/// The share of changes of directories: the most that the paper knows of in production, and a hundred times as many.
 const MOVES: [f64; 2] = [0.000_1, 0.01];
 /// Virtual time before anything is measured, and measured, ns.
-const UNTIL: Until = Until { warm_ns: 1_000_000, measured_ns: 5_000_000, operations: u64::MAX };
+const UNTIL: Until = Until { warm_ns: 3_000_000, measured_ns: 8_000_000, operations: u64::MAX };
 
 /// How a look is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,14 +132,14 @@ fn rate(measured: &Measured) -> f64 {
 
 /// Rates of all ways by depth, and with changes.
 struct Rates {
-    by_depth: Vec<(Way, Vec<f64>)>,
+    by_depth: Vec<(Way, u32, f64)>,
     mixed: Vec<(Way, f64)>,
 }
 
 impl Rates {
     fn of(&self, way: Way, depth: u32) -> f64 {
-        let (_, rates) = self.by_depth.iter().find(|(other, _)| *other == way).expect("all are measured");
-        rates[(depth - DEPTHS.start()) as usize]
+        let measured = self.by_depth.iter().find(|(one, at, _)| (*one, *at) == (way, depth));
+        measured.expect("all are measured").2
     }
 
     fn mixed(&self, way: Way) -> f64 {
@@ -155,17 +155,16 @@ impl Rates {
         Way::BASELINES.into_iter().map(|way| self.mixed(way)).fold(0.0, f64::max)
     }
 
-    /// The first depth at which a directory server does more than who asks for all names at once; 0 if there is none.
-    fn passes(&self) -> f64 {
-        let mut depths = DEPTHS;
-        depths.find(|&depth| self.of(Way::Central, depth) > self.of(Way::Parallel, depth)).map_or(0.0, f64::from)
+    /// The first depth at which a directory server does more than who asks for all names at once.
+    fn passes(&self) -> Option<u32> {
+        DEPTHS.into_iter().find(|&depth| self.of(Way::Central, depth) > self.of(Way::Parallel, depth))
     }
 }
 
 /// A row of the ratios: the figure, what is compared, what the paper says of it.
 type Row = (&'static str, &'static str, &'static str);
 
-const ROWS: [Row; 27] = [
+const ROWS: [Row; 29] = [
     ("7 a–e", "all names at once ÷ name by name", "1.18–1.24"),
     ("7 a–e", "directory server ÷ all names at once", "1.31–1.64"),
     ("7 a–e", "path node apart ÷ best other", "2.19–2.86"),
@@ -190,6 +189,8 @@ const ROWS: [Row; 27] = [
     ("11", "cost of a fifth whose group is asked for, path node apart", "≤ 1.1 wanted"),
     ("11", "cost of a fifth whose group is asked for, path nodes beside shards", "≤ 1.1 wanted"),
     ("11", "cost of a fifth whose group is told, path node apart", "≤ 1.1 wanted"),
+    ("11", "cost of a fifth whose group is told, path nodes beside shards", "≤ 1.1 wanted"),
+    ("11", "cost of a fifth whose group decides, kept ways", "≤ 1.1 wanted"),
     ("11", "cost of a fifth asked of shards, path nodes beside shards", "falls"),
     ("IV-F", "path nodes beside shards, 0.01 % chmods and renames of directories", ""),
     ("IV-F", "path nodes beside shards, 1 % chmods and renames of directories", ""),
@@ -215,14 +216,14 @@ pub(super) fn sheets(setup: &Setup, width: u32) -> anyhow::Result<Vec<Sheet>> {
     }
     for (at, (figure, ratio, paper)) in ROWS.into_iter().enumerate() {
         let mut row = vec![figure.into(), ratio.into(), paper.into()];
-        row.extend(all.iter().map(|ratios| Cell::Number(ratios[at], 2)));
+        row.extend(all.iter().map(|cells| cells[at].clone()));
         ratios.row(row);
     }
     Ok(vec![ratios, rates])
 }
 
 /// One number for each of the rows.
-fn ratios_of(lab: &Lab<'_>, sheet: &mut Sheet) -> Vec<f64> {
+fn ratios_of(lab: &Lab<'_>, sheet: &mut Sheet) -> Vec<Cell> {
     let rates = measure(lab, sheet);
     let usual = |way| rates.of(way, USUAL) / rates.best(USUAL);
     let mixed = |way| rates.mixed(way) / rates.best_mixed();
@@ -236,7 +237,20 @@ fn ratios_of(lab: &Lab<'_>, sheet: &mut Sheet) -> Vec<f64> {
     all.extend([4, 12].map(|depth| at(Way::Apart, depth)));
     all.extend([4, 8, 12].map(|depth| at(Way::Beside, depth)));
     all.push(rates.of(Way::Beside, 12) / rates.of(Way::Beside, 4));
-    all.push(rates.passes());
+    let mut all = shown(all);
+    all.push(rates.passes().map_or("none".into(), |depth| u64::from(depth).into()));
+    all.extend(shown(further(lab)));
+    assert_eq!(all.len(), ROWS.len(), "a cell for each row");
+    all
+}
+
+fn shown(numbers: Vec<f64>) -> Vec<Cell> {
+    numbers.into_iter().map(|number| Cell::Number(number, 2)).collect()
+}
+
+/// Ratios that need runs of their own: a larger tree, changes, fall-backs.
+fn further(lab: &Lab<'_>) -> Vec<f64> {
+    let mut all = vec![];
     all.extend([Way::Beside, Way::Serial].map(|way| lab.larger(way)));
     let creates = Shares { create: FIFTH, ..Shares::default() };
     all.extend([Way::Apart, Way::Beside].map(|way| lab.changed(way, creates)));
@@ -246,6 +260,8 @@ fn ratios_of(lab: &Lab<'_>, sheet: &mut Sheet) -> Vec<f64> {
         (Way::Apart, IndexKind::Hi, FallBack::Group),
         (Way::Beside, IndexKind::Hi, FallBack::Group),
         (Way::Apart, IndexKind::Hi, FallBack::GroupTold),
+        (Way::Beside, IndexKind::Hi, FallBack::GroupTold),
+        (Way::Kept, IndexKind::Hi, FallBack::Group),
         (Way::Beside, IndexKind::Hi, FallBack::Shards),
     ] {
         all.push(lab.fall_back(way, index, why));
@@ -254,25 +270,21 @@ fn ratios_of(lab: &Lab<'_>, sheet: &mut Sheet) -> Vec<f64> {
         let shares = Shares { chmod: share / 2.0, rename: share / 2.0, ..Shares::default() };
         lab.changed(Way::Beside, shares)
     }));
-    assert_eq!(all.len(), ROWS.len(), "a number for each row");
     all
 }
 
 /// Measures all ways at all depths, and with changes.
 fn measure(lab: &Lab<'_>, sheet: &mut Sheet) -> Rates {
     let (mut by_depth, mut mixed) = (vec![], vec![]);
-    let depths: Vec<u32> = DEPTHS.collect();
     for way in Way::ALL {
-        let mut model = lab.model(way, IndexKind::Hi, lab.width, &depths);
-        let mut rates = vec![];
-        for &depth in &depths {
+        let mut model = lab.model(way, IndexKind::Hi, lab.width, &DEPTHS);
+        for depth in DEPTHS {
             let measured = model.run_looks(&lab.looks(way, depth), UNTIL);
-            rates.push(rate(&measured));
+            by_depth.push((way, depth, rate(&measured)));
             if depth % 4 == 0 {
                 note(sheet, lab, way, depth, &measured);
             }
         }
-        by_depth.push((way, rates));
         let looks = Looks { shares: MIXED, ..lab.looks(way, USUAL) };
         mixed.push((way, rate(&model.run_looks(&looks, UNTIL))));
     }
