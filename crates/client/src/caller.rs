@@ -41,9 +41,11 @@ impl Caller {
         Caller { uid: uid.as_raw(), gid: gid.as_raw(), groups, capabilities, umask }
     }
 
-    /// What a request tells of it; `ticket` stands for the rest, which is asked for when it decides.
-    pub(crate) fn asks(&self, ticket: u32, levels: Levels) -> Asks {
-        Asks { uid: self.uid, gid: self.gid, pid: ticket, known_group: None, free_links: !levels.keeps_links() }
+    /// What a request tells of it; `ticket` stands for the rest, which is asked for when it decides. `decided`: a group that has decided before
+    /// is told at once, as it will often decide again: who is asked needs not ask for it.
+    pub(crate) fn asks(&self, ticket: u32, decided: Option<u32>, levels: Levels) -> Asks {
+        let known_group = decided.filter(|gid| self.groups.contains(gid));
+        Asks { uid: self.uid, gid: self.gid, pid: ticket, known_group, free_links: !levels.keeps_links() }
     }
 
     /// What decides beside the ids. All capabilities are told, whichever are asked for: what is not had is not asked for again.

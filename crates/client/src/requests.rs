@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use onpath_host::node::{Effects, Node, Port};
 use onpath_session::fs::{FsOp, FsReply, FsRequest, FsResult, Handle, WaysAt};
 use onpath_session::protected::Levels;
-use onpath_session::{ReadCaller, Session, SessionIn, SessionOut};
+use onpath_session::{CallerQuestion, ReadCaller, Session, SessionIn, SessionOut};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// Requests under way at a time; more are refused.
@@ -42,6 +42,8 @@ struct Table {
     /// Of the latest request: also what the session asks by for what decides and is not told with each request, so never 0.
     last: u32,
     waiting: HashMap<u32, Waiting>,
+    /// The last group that has decided what a caller may.
+    decided: Option<u32>,
     /// Why the session is over.
     over: Option<String>,
     /// To be told when it is.
@@ -137,7 +139,7 @@ impl Requests {
     fn begin(&self, caller: &Caller, op: FsOp, by_ways: Option<WaysAt>) -> Result<oneshot::Receiver<Answered>, Error> {
         let over = |why: &str| Error::new(ErrorKind::Over(why.to_owned()));
         let (answer, answered) = oneshot::channel();
-        let number = {
+        let (number, decided) = {
             let mut table = self.lock();
             if let Some(why) = &table.over {
                 return Err(over(why));
@@ -147,10 +149,10 @@ impl Requests {
             }
             let number = table.next();
             table.waiting.insert(number, Waiting { caller: caller.clone(), answer });
-            number
+            (number, table.decided)
         };
         add(&self.counting.requests, 1);
-        let caller = caller.asks(number, self.levels);
+        let caller = caller.asks(number, decided, self.levels);
         match self.submit(SessionIn::Fs(FsRequest { unique: number.into(), caller, op, by_ways })) {
             true => Ok(answered),
             false => Err(over("it was closed")),
@@ -160,7 +162,7 @@ impl Requests {
     /// Closes a handle. Nobody waits for it.
     pub(crate) fn release(&self, handle: Handle) {
         let unique = self.lock().next().into();
-        let caller = Caller::default().asks(0, self.levels);
+        let caller = Caller::default().asks(0, None, self.levels);
         let op = FsOp::Release { handle, flock_owner: None };
         self.submit(SessionIn::Fs(FsRequest { unique, caller, op, by_ways: None }));
     }
@@ -201,8 +203,9 @@ impl Requests {
         add(&self.counting.abandoned, u64::from(unheard));
     }
 
-    fn read_caller(&self, question: &onpath_session::CallerQuestion) -> ReadCaller {
-        let table = self.lock();
+    fn read_caller(&self, question: &CallerQuestion) -> ReadCaller {
+        let mut table = self.lock();
+        table.decided = question.group.or(table.decided);
         let of = table.waiting.get(&question.pid);
         // A request that nobody waits for is nobody's.
         of.map_or_else(|| Caller::default().answer(), |waiting| waiting.caller.answer())
@@ -236,5 +239,31 @@ impl Effects<Session> for Outputs {
             }
             SessionOut::Lost(reason) => requests.end(&reason.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Else each path through a directory that a group decides about is followed twice.
+    #[test]
+    fn a_group_that_has_decided_is_told_with_what_is_asked_next() {
+        let requests = Requests::new();
+        let member = Caller { uid: 1_000, gid: 100, groups: vec![50, 60], ..Caller::default() };
+        let told =
+            |requests: &Requests, caller: &Caller| caller.asks(1, requests.lock().decided, requests.levels).known_group;
+        assert_eq!(told(&requests, &member), None, "nothing is known yet");
+        let (answer, _answered) = oneshot::channel();
+        requests.lock().waiting.insert(1, Waiting { caller: member.clone(), answer });
+        let asked = |group| requests.read_caller(&CallerQuestion { pid: 1, uid: 1_000, caps: 0, group });
+        assert_eq!(asked(Some(60)).groups, Some(vec![50, 60]));
+        assert_eq!(told(&requests, &member), Some(60));
+        asked(None);
+        assert_eq!(told(&requests, &member), Some(60), "capabilities were asked for, and no group");
+        asked(Some(70));
+        assert_eq!(told(&requests, &member), None, "the caller is no member of the last one");
+        let stranger = Caller { uid: 1_001, gid: 70, ..Caller::default() };
+        assert_eq!(told(&requests, &stranger), None, "only supplementary groups are told apart");
     }
 }

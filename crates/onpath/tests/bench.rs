@@ -1,5 +1,7 @@
 //! `onpath bench` on small numbers: what it reports, what it refuses, and that it leaves nothing behind.
 
+mod model;
+
 use crate::common::server::{self, Site};
 use crate::common::{skipped, sys, wait_until};
 use rustix::process::{Pid, Signal, kill_process};

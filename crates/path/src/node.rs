@@ -56,6 +56,11 @@ impl PathNode {
         })
     }
 
+    /// Walks of which reachability bits have spared it to check each directory.
+    pub fn speculated(&self) -> u64 {
+        self.kernel.with(|core| core.state.counters.speculated)
+    }
+
     /// What it holds of a directory, as named numbers; nothing if it does not.
     pub fn inspect(&self, dir: InodeId) -> Vec<(&'static str, u64)> {
         let held = self.kernel.with(|core| core.state.index.get(DirId(dir.0)));

@@ -88,6 +88,7 @@ fn look(core: &mut Core<State>, asked: &Asked, path: &[u8], names: &[Name]) -> N
     let mut searcher = Searcher { caller: &asked.caller, unknown: None, tells: asked.tell, dirs };
     let from = DirId(asked.from.0);
     let walk = core.state.index.walk(from, path, &mut searcher);
+    core.state.counters.speculated += u64::from(walk.speculated);
     let Some(last) = walk.last else { return Next::Start };
     let (dir, depth) = (InodeId(last.id.0), walk.depth);
     match (walk.end, searcher.unknown) {

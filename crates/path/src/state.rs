@@ -84,6 +84,8 @@ pub(crate) struct Counters {
     pub(crate) resolved: u64,
     /// Those of them for which no shard was asked.
     pub(crate) held: u64,
+    /// Walks of which reachability bits have spared it to check each directory.
+    pub(crate) speculated: u64,
     /// Requests that were passed on to the site of the last name.
     pub(crate) forwarded: u64,
     /// Names about which sites were asked.

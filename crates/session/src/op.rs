@@ -408,7 +408,7 @@ impl Op {
         let (groups, caps_of) = known.unwrap_or_else(|| (Vec::new(), Caps::exactly(0)));
         let mut read = ReadCaller { groups: Some(groups), caps: caps_of };
         if pid != 0 && !is_known {
-            let question = CallerQuestion { pid, uid, caps, groups: !gids.is_empty() };
+            let question = CallerQuestion { pid, uid, caps, group: gids.first().copied() };
             let ticket = self.with(|core| {
                 core.state.last_ticket += 1;
                 let ticket = core.state.last_ticket;

@@ -58,8 +58,8 @@ pub struct CallerQuestion {
     pub uid: u32,
     /// Which capabilities decide: bits of [`onpath_wire::caller::cap`], each of which is enough.
     pub caps: u32,
-    /// Whether supplementary groups decide, unless one of `caps` is there.
-    pub groups: bool,
+    /// A supplementary group that decides unless one of `caps` is there, the first one if several do; none if groups do not.
+    pub group: Option<u32>,
 }
 
 /// What can be seen of a caller.

@@ -1,5 +1,7 @@
 //! The cost model: what it must give where the answer is known without it.
 
+mod paths;
+
 use onpath_sim::cost::{
     Calibration, Creates, Kind, Line, Load, MakeDirs, Measured, Mix, Model, ModelConfig, Place, Tracking, Until,
     calibrate, label,

@@ -21,7 +21,7 @@ pub fn read_caller(question: CallerQuestion, later: impl FnOnce(ReadCaller) + Se
 fn read_in_call(question: &CallerQuestion, call: &str) -> ReadCaller {
     let caps = if question.caps == 0 { Caps::default() } else { capabilities(question, call) };
     let enough = caps.had & question.caps != 0 && caps.within.is_none();
-    let groups = (question.groups && !enough).then(|| supplementary_groups(question.pid));
+    let groups = (question.group.is_some() && !enough).then(|| supplementary_groups(question.pid));
     ReadCaller { groups, caps }
 }
 

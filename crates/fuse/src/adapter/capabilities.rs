@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     fn of(pid: u32, uid: u32) -> Caps {
-        capabilities(&CallerQuestion { pid, uid, caps: cap::ALL, groups: false }, "")
+        capabilities(&CallerQuestion { pid, uid, caps: cap::ALL, group: None }, "")
     }
 
     #[test]

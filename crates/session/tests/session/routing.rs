@@ -166,7 +166,7 @@ fn groups_are_read_only_when_they_decide() {
     rig.reply(&first, Reply::NeedCaller { gids: [5, 6].into_iter().collect(), caps: 0 });
     let SessionOut::ReadCaller { ticket, question } = rig.own() else { panic!("groups should be read") };
     let CallerQuestion { pid, uid, .. } = question;
-    assert_eq!((pid, uid, question.caps, question.groups), (USER.pid, USER.uid, 0, true));
+    assert_eq!((pid, uid, question.caps, question.group), (USER.pid, USER.uid, 0, Some(5)));
     rig.silent();
     rig.input(Input::Own(SessionIn::Caller {
         ticket,
@@ -190,7 +190,7 @@ fn capabilities_are_read_only_when_they_decide_and_membership_only_without_them(
         assert_eq!(first.body().caller.caps, Caps::default());
         rig.reply(&first, Reply::NeedCaller { gids: [6].into_iter().collect(), caps: cap::FOWNER });
         let SessionOut::ReadCaller { ticket, question } = rig.own() else { panic!("it should be read") };
-        assert_eq!((question.caps, question.groups), (cap::FOWNER, true));
+        assert_eq!((question.caps, question.group), (cap::FOWNER, Some(6)));
         let groups = (had == 0).then(|| vec![6]);
         rig.input(Input::Own(SessionIn::Caller { ticket, read: ReadCaller { groups, caps: Caps::exactly(had) } }));
         let second = rig.sent();

@@ -1,10 +1,13 @@
 //! Measuring the roles: the model itself is run, costing nothing, with a clock around every input.
 
 use super::calibration::{Calibration, Line};
-use super::config::{Load, ModelConfig, Tracking};
+use super::config::{Load, ModelConfig, PathNodes, Tracking};
+use super::looks::{FallBack, Follow, Looks, Shares};
 use super::meter::{Clock, Meter};
 use super::model::{Model, Until};
+use super::tree::TreeShape;
 use super::work::{Creates, Kind, MakeDirs, Mix, Place, Touches};
+use onpath_path::IndexKind;
 use std::collections::BTreeMap;
 
 /// Directories.
@@ -17,6 +20,14 @@ const LINK_NS: u64 = 2_000;
 const INPUT_NS: f64 = 500.0;
 /// Creates between two statdirs.
 const UPDATES: [u32; 4] = [1, 4, 16, 100];
+
+/// Names of paths that are looked at.
+const DEPTHS: [u32; 3] = [4, 8, 12];
+/// Directories of a level of the tree in which they are: so many files for each of them.
+const FILES_A_DIRECTORY: u32 = 64;
+
+/// Looks at least, among which directories change.
+const CHANGES_AMONG: u64 = 500;
 
 /// Every way in which directories are tracked, on one process with one shard, on one with several, and on several processes.
 const SHAPES: [(Tracking, u16, u16); 6] = [
@@ -39,11 +50,50 @@ pub fn measure(clock: Clock, files: u32) -> BTreeMap<String, Line> {
             clients_inside: servers == 1,
             link_ns: if servers == 1 { 0 } else { LINK_NS },
             load: Load::Closed { clients: 1, window: WINDOW },
-            ..ModelConfig::new(Calibration { dispatch_ns: INPUT_NS, ..Calibration::free() })
+            ..base()
         };
         meter = exercise(Model::new(config), meter, files);
     }
+    for index in [IndexKind::Hi, IndexKind::Mart] {
+        meter = look(index, meter, files);
+    }
     meter.lines()
+}
+
+/// Nothing costs anything but that each input takes a moment.
+fn base() -> ModelConfig {
+    ModelConfig::new(Calibration { dispatch_ns: INPUT_NS, ..Calibration::free() })
+}
+
+/// Looks at paths, with path nodes that hold directories in this index.
+fn look(index: IndexKind, mut meter: Meter, files: u32) -> Meter {
+    let mut model = Model::new(ModelConfig {
+        servers: 4,
+        path_nodes: PathNodes::Beside,
+        index,
+        link_ns: LINK_NS,
+        load: Load::Closed { clients: 4, window: WINDOW / 4 },
+        ..base()
+    });
+    let width = (files / FILES_A_DIRECTORY).max(10);
+    model.make_tree(&TreeShape { fanout: 10, width, depths: DEPTHS.into() });
+    let until = Until { operations: u64::from(files / 16), ..Until::DONE };
+    // A path node that knows nothing of the ways asks.
+    model.meter = Some(meter);
+    model.warm(&DEPTHS, Follow::Led);
+    let some = Some((FallBack::Checked, 0.5));
+    for (depth, fall_back) in DEPTHS.into_iter().flat_map(|depth| [None, some].map(|why| (depth, why))) {
+        model.run_looks(&Looks { fall_back, ..Looks::at(depth, Follow::Led, 1) }, until);
+    }
+    if index == IndexKind::Hi {
+        model.warm(&DEPTHS, Follow::Kept);
+        DEPTHS.into_iter().for_each(|depth| _ = model.run_looks(&Looks::at(depth, Follow::Kept, 2), until));
+        let shares = Shares { chmod: 0.1, rename: 0.1, ..Shares::default() };
+        let until = Until { operations: u64::from(files / 16).max(CHANGES_AMONG), ..Until::DONE };
+        model.run_looks(&Looks { shares, ..Looks::at(DEPTHS[0], Follow::Kept, 3) }, until);
+    }
+    meter = model.meter.take().expect("just put");
+    meter
 }
 
 fn exercise(mut model: Model, mut meter: Meter, files: u32) -> Meter {

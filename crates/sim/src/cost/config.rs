@@ -2,6 +2,7 @@
 
 use super::calibration::Calibration;
 use onpath_meta::SyncPolicy;
+use onpath_path::IndexKind;
 use onpath_wire::tracking::Form;
 
 /// Who tracks directories.
@@ -40,6 +41,35 @@ impl Tracking {
             Tracking::Server { .. } => "server",
             Tracking::Sync => "sync",
         }
+    }
+}
+
+/// Who knows the tree of directories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PathNodes {
+    /// Nobody.
+    None,
+    /// A path node on a further server, with as many cores as the others.
+    Apart,
+    /// A path node on each server, beside its shards.
+    Beside,
+    /// A directory server as of LocoFS: a path node on a further server, whose walk costs a lookup for each name.
+    Central,
+}
+
+impl PathNodes {
+    /// Path nodes of so many servers.
+    pub(crate) fn count(self, servers: u16) -> u16 {
+        match self {
+            PathNodes::None => 0,
+            PathNodes::Apart | PathNodes::Central => 1,
+            PathNodes::Beside => servers,
+        }
+    }
+
+    /// Whether they are on a server of their own.
+    pub(crate) fn are_apart(self) -> bool {
+        matches!(self, PathNodes::Apart | PathNodes::Central)
     }
 }
 
@@ -86,6 +116,10 @@ pub struct ModelConfig {
     pub tracking: Tracking,
     /// Marks are sticky; else every update is marked.
     pub sticky_marks: bool,
+    /// Who knows the tree of directories.
+    pub path_nodes: PathNodes,
+    /// How path nodes hold it.
+    pub index: IndexKind,
     /// Clients run on the cores of the (only) server, as in one process; else they cost nothing.
     pub clients_inside: bool,
     /// From any node to any other, ns; nothing within a server.
@@ -108,6 +142,8 @@ impl ModelConfig {
             shards: None,
             tracking: Tracking::Owner,
             sticky_marks: true,
+            path_nodes: PathNodes::None,
+            index: IndexKind::Hi,
             clients_inside: false,
             link_ns: 0,
             flush_ns: costs.flush_ns as u64,

@@ -3,14 +3,15 @@
 use super::clients::{Answered, CLUSTER, Clients, Cluster, TERM};
 use super::config::{Load, ModelConfig, Tracking};
 use super::meter::Meter;
+use super::places::Place;
 use super::result::{Latencies, Measured};
 use super::server::{Flight, Server, Task};
-use super::shards::Place;
+use super::walkers::Walkers;
 use super::work::{Ask, Kind, Work};
 use crate::world::EPOCH_NS;
 use onpath_kernel::{Now, Output};
 use onpath_switch::{Switch, SwitchConfig};
-use onpath_wire::ids::{Birth, NodeId, SessionId};
+use onpath_wire::ids::{NodeId, SessionId};
 use onpath_wire::limits::COMMIT_INTERVAL_MS;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
@@ -33,8 +34,10 @@ pub(super) enum Event {
     ArriveAtSwitch(u32),
     /// A core is done with a task; what came of it is in this place.
     Done { server: u16, task: Task, done: u32 },
-    /// A shard's deadline.
+    /// A role's deadline.
     Tick(u16),
+    /// A session's deadline.
+    WalkerTick(u32),
     /// A flush ends.
     Flushed(u16),
     /// The commit interval of a server ends.
@@ -67,15 +70,19 @@ pub struct Model {
     pub(super) arranged: u64,
     pub(super) flights: Slab<Flight>,
     pub(super) done: Slab<Vec<Output<()>>>,
-    /// The metadata servers, then the tracking server if there is one.
+    /// The metadata servers, then that of a path node or of the tracking if there is one.
     pub(super) servers: Vec<Server>,
-    pub(super) shards: Vec<Place>,
+    /// The shards, then the path nodes.
+    pub(super) places: Vec<Place>,
+    pub(super) path_nodes_from: u16,
     pub(super) switch: Option<Switch>,
     /// Packets that wait for a switch that is a server.
     pub(super) switch_inbox: VecDeque<Packet>,
     /// Servers that may have a task for a free core.
     pub(super) woken: Vec<u16>,
     pub(super) clients: Clients,
+    /// Sessions that look at paths.
+    pub(super) walkers: Walkers,
     /// Replies that wait for their client's turn on a core of the server.
     pub(super) client_inbox: Vec<VecDeque<Packet>>,
     pub(super) rng: ChaCha8Rng,
@@ -92,15 +99,25 @@ impl Model {
     /// A system that has been up for a second: the root is there, and the switch tracks if there is one.
     pub fn new(config: ModelConfig) -> Model {
         assert!(!config.clients_inside || config.servers == 1, "clients are inside one process");
+        let path_nodes: Vec<u16> = (0..config.path_nodes.count(config.servers)).collect();
         let map = ClusterMap::even(config.servers * config.shards_each(), Secrets::of_seed(7).placement);
-        let shards = map.all().map(|shard| Place::new(&config, &map, shard)).collect();
+        let map = map.with_path_nodes(&path_nodes);
+        let mut places: Vec<Place> = map.all().map(|shard| Place::shard(&config, &map, shard)).collect();
+        let path_nodes_from = places.len() as u16;
         let mut servers: Vec<Server> = (0..config.servers).map(|_| Server::new(config.cores)).collect();
+        let is_apart = config.path_nodes.are_apart();
+        let server_of = |number| if is_apart { config.servers } else { number };
+        places.extend(path_nodes.iter().map(|&number| Place::path_node(&config, &map, number, server_of(number))));
+        if is_apart {
+            servers.push(Server::new(config.cores));
+        }
         if let Tracking::Server { cores } = config.tracking {
             servers.push(Server::new(cores));
         }
         let network = config.tracking.form() == Form::Network;
         let cluster = Cluster { number: CLUSTER, map: map.clone(), term: TERM, first_session: SessionId(1) };
         let clients = Clients::new(cluster, config.load);
+        let walkers = Walkers::none(map);
         let mut model = Model {
             now_ns: 0,
             queue: BinaryHeap::new(),
@@ -108,12 +125,14 @@ impl Model {
             flights: Slab::default(),
             done: Slab::default(),
             servers,
-            shards,
+            places,
+            path_nodes_from,
             switch: network.then(|| Switch::new(SwitchConfig::whole(NodeId::SWITCH, CLUSTER, 1))),
             switch_inbox: VecDeque::new(),
             woken: vec![],
             client_inbox: (0..clients.number()).map(|_| VecDeque::new()).collect(),
             clients,
+            walkers,
             rng: ChaCha8Rng::seed_from_u64(config.seed),
             meter: None,
             answered: vec![],
@@ -123,12 +142,12 @@ impl Model {
             unknown: 0,
             config,
         };
-        for shard in 0..model.shards.len() as u16 {
+        for number in 0..model.places.len() as u16 {
             let now = model.now();
-            let place = &mut model.shards[shard as usize];
-            place.role.start(now, Birth(1));
+            let place = &mut model.places[number as usize];
+            place.start(now);
             let outputs = place.poll();
-            model.put_out(shard, outputs);
+            model.put_out(number, outputs);
         }
         (0..model.config.servers).for_each(|server| model.at(COMMIT_INTERVAL_MS * 1_000_000, Event::Interval(server)));
         model.go_on(&mut Nothing, SETTLED_NS, u64::MAX);
@@ -156,8 +175,19 @@ impl Model {
         if until.warm_ns > 0 {
             self.go_on(work, self.now_ns + until.warm_ns, u64::MAX);
         }
+        let measured = self.measure(work, until);
+        self.clients.over = true;
+        while self.clients.under_way() > 0 {
+            self.go_on(work, self.now_ns + COMMIT_INTERVAL_MS * 1_000_000, u64::MAX);
+        }
+        measured
+    }
+
+    /// What happens from now on until `until`, without what comes before anything is measured.
+    pub(super) fn measure(&mut self, work: &mut dyn Work, until: Until) -> Measured {
         let (begin_ns, busy) = (self.now_ns, self.busy_ns());
         (self.inputs, self.messages, self.unknown) = (BTreeMap::new(), 0, 0);
+        (self.walkers.cpu_ns, self.walkers.missed) = (0, 0);
         self.measuring = true;
         self.go_on(work, begin_ns + until.measured_ns, until.operations);
         self.measuring = false;
@@ -170,16 +200,15 @@ impl Model {
         let (inputs, messages, unknown) = (std::mem::take(&mut self.inputs), self.messages, self.unknown);
         let after = self.busy_ns();
         let utilisation = self.servers.iter().zip(after.into_iter().zip(&busy)).map(of).collect();
-        self.clients.over = true;
-        while self.clients.under_way() > 0 {
-            self.go_on(work, self.now_ns + COMMIT_INTERVAL_MS * 1_000_000, u64::MAX);
-        }
+        let (sessions_ns, missed) = (self.walkers.cpu_ns, self.walkers.missed);
         Measured {
             took_ns,
             kinds: kinds.into_iter().map(|(kind, all)| (kind, Latencies::new(all))).collect(),
             utilisation,
             inputs,
             messages,
+            sessions_ns,
+            missed,
             unknown,
         }
     }
@@ -190,7 +219,7 @@ impl Model {
     }
 
     /// Lets things happen until then, or until so many operations were measured, or until nobody asks any more.
-    fn go_on(&mut self, work: &mut dyn Work, until_ns: u64, operations: u64) {
+    pub(super) fn go_on(&mut self, work: &mut dyn Work, until_ns: u64, operations: u64) {
         while (self.answered.len() as u64) < operations {
             if self.clients.finished() {
                 return;
@@ -242,12 +271,13 @@ impl Model {
                 self.servers[server as usize].end(self.now_ns);
                 self.woken.push(server);
                 match task {
-                    Task::Shard(shard) => self.shard_done(shard, outputs),
+                    Task::Place(place) => self.place_done(place, outputs),
                     Task::Switch => self.switch_done(outputs),
                     Task::Client(client) => self.client_done(client, outputs),
                 }
             }
-            Event::Tick(shard) => self.tick(shard),
+            Event::Tick(place) => self.tick(place),
+            Event::WalkerTick(walker) => self.walker_ticks(walker),
             Event::Flushed(server) => self.flushed(server),
             Event::Interval(server) => {
                 self.flush(server);
@@ -297,7 +327,7 @@ impl<T> Slab<T> {
 }
 
 /// Nobody asks.
-struct Nothing;
+pub(super) struct Nothing;
 
 impl Work for Nothing {
     fn next(&mut self, _client: u32, _under_way: u32) -> Option<Ask> {

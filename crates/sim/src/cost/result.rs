@@ -40,12 +40,16 @@ pub struct Measured {
     pub took_ns: u64,
     /// Operations by kind.
     pub kinds: BTreeMap<Kind, Latencies>,
-    /// Share of each server's cores that was busy; the tracking server, if there is one, comes last.
+    /// Share of each server's cores that was busy; that of a path node or of the tracking, if there is one, comes last.
     pub utilisation: Vec<f64>,
     /// Inputs of roles, by label.
     pub inputs: BTreeMap<&'static str, u64>,
     /// Messages between servers, clients and the switch; through it they are two.
     pub messages: u64,
+    /// CPU of sessions that look at paths, ns; it keeps no server busy.
+    pub sessions_ns: u64,
+    /// Paths that led nowhere, since somebody has just renamed what was on the way.
+    pub missed: u64,
     /// Inputs whose label was never calibrated: they cost nothing but dispatch.
     pub unknown: u64,
 }

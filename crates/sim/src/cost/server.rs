@@ -16,8 +16,8 @@ pub(crate) struct Flight {
 /// What a core does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Task {
-    /// The next input of a shard.
-    Shard(u16),
+    /// The next input of a role.
+    Place(u16),
     /// A client's next step.
     Client(u32),
     /// The next packet of a switch that is a server.

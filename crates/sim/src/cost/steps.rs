@@ -1,10 +1,10 @@
 //! What happens at a step of the cost model: tasks begin and end, messages travel, records become durable.
 
-use super::config::Tracking;
+use super::config::{PathNodes, Tracking};
 use super::label::{self, CLIENT, DURABLE, Features, SWITCH, TICK};
 use super::model::{Event, Model};
+use super::places::Waiting;
 use super::server::{Flight, Task};
-use super::shards::Waiting;
 use super::work::Work;
 use onpath_kernel::{Input, Need, Output, Role};
 use onpath_wire::ids::{Lsn, NodeClass, NodeId, RecordSeq};
@@ -22,7 +22,7 @@ impl Model {
         while let Some(server) = self.woken.pop() {
             while let Some(task) = self.servers[server as usize].begin(self.now_ns) {
                 let (outputs, cost_ns) = match task {
-                    Task::Shard(shard) => self.run_shard(shard),
+                    Task::Place(place) => self.run_place(place),
                     Task::Switch => self.run_switch(),
                     Task::Client(client) => self.run_client(client, work),
                 };
@@ -32,7 +32,7 @@ impl Model {
         }
     }
 
-    fn cost_ns(&mut self, label: &'static str, features: Features) -> u64 {
+    pub(super) fn cost_ns(&mut self, label: &'static str, features: Features) -> u64 {
         *self.inputs.entry(label).or_default() += 1;
         let known = self.config.costs.input_ns(label, features);
         self.unknown += u64::from(known.is_none());
@@ -40,89 +40,110 @@ impl Model {
     }
 
     /// Runs something that is measured if anything is. What it grows with is known only afterwards.
-    fn metered<T>(&mut self, run: impl FnOnce(&mut Model) -> T) -> (T, u64) {
+    pub(super) fn metered<T>(&mut self, run: impl FnOnce(&mut Model) -> T) -> (T, u64) {
         let begin_ns = self.meter.as_mut().map_or(0, |meter| meter.now_ns());
         let result = run(self);
         let end_ns = self.meter.as_mut().map_or(0, |meter| meter.now_ns());
         (result, end_ns - begin_ns)
     }
 
-    fn sample(&mut self, took_ns: u64, label: &'static str, features: Features) {
+    pub(super) fn sample(&mut self, took_ns: u64, label: &'static str, features: Features) {
         if let Some(meter) = &mut self.meter {
             meter.took(took_ns, label, features);
         }
     }
 
-    fn server_of(&self, shard: u16) -> u16 {
-        shard / self.config.shards_each()
+    /// The place of a role, if it is that of a server.
+    fn place_of(&self, node: NodeId) -> Option<u16> {
+        match node.class() {
+            Some(NodeClass::Shard) => node.as_shard().map(|shard| shard.0),
+            Some(NodeClass::Path) => Some(self.path_nodes_from + (node.number() as u16)),
+            _ => None,
+        }
     }
 
-    fn run_shard(&mut self, shard: u16) -> (Vec<Output<()>>, u64) {
+    fn server_of(&self, place: u16) -> u16 {
+        self.places[place as usize].server
+    }
+
+    fn run_place(&mut self, number: u16) -> (Vec<Output<()>>, u64) {
         let now = self.now();
-        let place = &mut self.shards[shard as usize];
-        let Waiting { input, remote } = place.inbox.pop_front().expect("a shard in the run queue has an input");
-        let (label, mut features) = (of_input(&input, place.node), Features::default());
-        features.entries = label.1;
+        let place = &mut self.places[number as usize];
+        let Waiting { input, remote } = place.inbox.pop_front().expect("a role in the run queue has an input");
+        let (mut label, entries) = of_input(&input, place.node);
+        let mut features = Features { entries, ..Features::default() };
+        let speculated = place.speculated();
         let (outputs, took_ns) = self.metered(|model| {
-            let place = &mut model.shards[shard as usize];
-            place.role.handle(now, input);
+            let place = &mut model.places[number as usize];
+            place.handle(now, input);
             place.poll()
         });
         outputs.iter().for_each(|output| features.count(output));
-        self.sample(took_ns, label.0, features);
+        if label::is_walk(label) {
+            let speculated = self.places[number as usize].speculated() > speculated;
+            label = label::of_walk(label, self.config.index, speculated, &outputs);
+        }
+        self.sample(took_ns, label, features);
         let costs = &self.config.costs;
         let mut around_ns = costs.journal_ns * f64::from(features.records);
         around_ns += if remote { costs.receive_ns } else { 0.0 };
-        let sends = outputs.iter().filter(|output| self.leaves(shard, output)).count();
+        let sends = outputs.iter().filter(|output| self.leaves(number, output)).count();
         around_ns += costs.send_ns * sends as f64;
-        let cost_ns = self.cost_ns(label.0, features) + around_ns as u64;
+        let is_central = self.config.path_nodes == PathNodes::Central && label::is_walk(label);
+        let names = if is_central { self.directory_lookups_ns(features.entries) } else { 0 };
+        let cost_ns = self.cost_ns(label, features) + around_ns as u64 + names;
         (outputs, cost_ns)
     }
 
+    /// What a directory server does for so many names that a path node need not do: a lookup for each.
+    fn directory_lookups_ns(&self, names: u32) -> u64 {
+        let one = Features { entries: 0, records: 0, replies: 1 };
+        u64::from(names) * self.config.costs.input_ns(label::LOOKUP, one).unwrap_or(0)
+    }
+
     /// Whether an output goes over the network.
-    fn leaves(&self, shard: u16, output: &Output<()>) -> bool {
+    fn leaves(&self, place: u16, output: &Output<()>) -> bool {
         let Output::Send { to, packet, .. } = output else { return false };
-        match to.as_shard() {
-            Some(other) if !packet.wants_switch() => self.server_of(other.0) != self.server_of(shard),
+        match self.place_of(*to) {
+            Some(other) if !packet.wants_switch() => self.server_of(other) != self.server_of(place),
             _ => !self.config.clients_inside,
         }
     }
 
-    /// A shard's input is handled, and its core free for others.
-    pub(super) fn shard_done(&mut self, shard: u16, outputs: Vec<Output<()>>) {
-        self.put_out(shard, outputs);
-        let server = self.server_of(shard);
-        let place = &mut self.shards[shard as usize];
+    /// A role's input is handled, and its core free for others.
+    pub(super) fn place_done(&mut self, number: u16, outputs: Vec<Output<()>>) {
+        self.put_out(number, outputs);
+        let server = self.server_of(number);
+        let place = &mut self.places[number as usize];
         place.queued = !place.inbox.is_empty();
         if place.queued {
-            self.ready(server, Task::Shard(shard));
+            self.ready(server, Task::Place(number));
         }
     }
 
-    /// A shard's records are journaled, then its messages leave in order.
-    pub(super) fn put_out(&mut self, shard: u16, outputs: Vec<Output<()>>) {
-        let server = self.server_of(shard);
+    /// A role's records are journaled, then its messages leave in order.
+    pub(super) fn put_out(&mut self, place: u16, outputs: Vec<Output<()>>) {
+        let server = self.server_of(place);
         for output in outputs {
             match output {
                 Output::Append { seq, .. } => {
                     let journal = &mut self.servers[server as usize].appended;
                     journal.0 += 1;
-                    self.shards[shard as usize].appended(seq, *journal);
+                    self.places[place as usize].appended(seq, *journal);
                 }
-                Output::Send { to, packet, after, need } => self.release(shard, to, packet, after, need),
+                Output::Send { to, packet, after, need } => self.release(place, to, packet, after, need),
                 Output::Flush => self.flush(server),
                 Output::Own(()) => {}
             }
         }
-        self.arm_tick(shard);
+        self.arm_tick(place);
     }
 
     /// The output gate, where replies to clients do not wait.
-    fn release(&mut self, shard: u16, to: NodeId, packet: Packet, after: RecordSeq, need: Need) {
-        let server = self.server_of(shard);
-        let place = &self.shards[shard as usize];
-        let (from, rests_on) = (place.node, place.rests_on(after));
-        let own = to.as_shard().is_some_and(|other| self.server_of(other.0) == server);
+    fn release(&mut self, place: u16, to: NodeId, packet: Packet, after: RecordSeq, need: Need) {
+        let place = &self.places[place as usize];
+        let (server, from, rests_on) = (place.server, place.node, place.rests_on(after));
+        let own = self.place_of(to).is_some_and(|other| self.server_of(other) == server);
         let waits = match to.class() {
             _ if matches!(need, Need::Durable | Need::DurableInTime | Need::IfOutlived) => true,
             Some(NodeClass::Session) => false,
@@ -140,11 +161,11 @@ impl Model {
     }
 
     /// Brings a released message on its way.
-    fn route(&mut self, flight: Flight) {
+    pub(super) fn route(&mut self, flight: Flight) {
         let link_ns = self.config.link_ns;
         let to_switch = flight.packet.wants_switch() || flight.to == NodeId::SWITCH;
-        let inside = match (flight.from.as_shard(), flight.to.as_shard()) {
-            (Some(from), Some(to)) => self.server_of(from.0) == self.server_of(to.0),
+        let inside = match (self.place_of(flight.from), self.place_of(flight.to)) {
+            (Some(from), Some(to)) => self.server_of(from) == self.server_of(to),
             _ => self.config.clients_inside,
         };
         if to_switch {
@@ -153,8 +174,8 @@ impl Model {
             self.messages += 1;
             let place = self.flights.put(flight);
             self.at(in_ns, Event::ArriveAtSwitch(place));
-        } else if inside && let Some(shard) = flight.to.as_shard() {
-            self.give(shard.0, Input::Packet(flight.packet), false);
+        } else if inside && let Some(place) = self.place_of(flight.to) {
+            self.give(place, Input::Packet(flight.packet), false);
         } else {
             self.messages += u64::from(!inside);
             let in_ns = if flight.from == NodeId::SWITCH && self.config.tracking == Tracking::Network {
@@ -168,8 +189,11 @@ impl Model {
     }
 
     pub(super) fn arrive(&mut self, flight: Flight, work: &mut dyn Work) {
-        if let Some(shard) = flight.to.as_shard() {
-            return self.give(shard.0, Input::Packet(flight.packet), !self.config.clients_inside);
+        if let Some(place) = self.place_of(flight.to) {
+            return self.give(place, Input::Packet(flight.packet), !self.config.clients_inside);
+        }
+        if let Some(walker) = self.walkers.at(flight.to) {
+            return self.walker_input(walker, Input::Packet(flight.packet));
         }
         if flight.to.class() != Some(NodeClass::Session) {
             return; // nobody is there: the data node of files that were removed
@@ -268,36 +292,36 @@ impl Model {
         }
     }
 
-    /// An input for a shard, which waits for its turn.
-    fn give(&mut self, shard: u16, input: Input<()>, remote: bool) {
-        let place = &mut self.shards[shard as usize];
+    /// An input for a role, which waits for its turn.
+    fn give(&mut self, number: u16, input: Input<()>, remote: bool) {
+        let place = &mut self.places[number as usize];
         place.inbox.push_back(Waiting { input, remote });
         if !place.queued {
             place.queued = true;
-            self.ready(self.server_of(shard), Task::Shard(shard));
+            self.ready(self.server_of(number), Task::Place(number));
         }
     }
 
-    pub(super) fn tick(&mut self, shard: u16) {
-        let place = &mut self.shards[shard as usize];
+    pub(super) fn tick(&mut self, number: u16) {
+        let place = &mut self.places[number as usize];
         if place.tick_ns != Some(self.now_ns) {
             return; // a tick arranged later, but for an earlier time, has come before
         }
         place.tick_ns = None;
-        if place.role.next_deadline().is_some_and(|at_us| at_us * 1_000 <= self.now_ns) {
-            self.give(shard, Input::Tick, false);
+        if place.next_deadline().is_some_and(|at_us| at_us * 1_000 <= self.now_ns) {
+            self.give(number, Input::Tick, false);
         } else {
-            self.arm_tick(shard);
+            self.arm_tick(number);
         }
     }
 
-    fn arm_tick(&mut self, shard: u16) {
-        let place = &mut self.shards[shard as usize];
-        let Some(deadline_us) = place.role.next_deadline() else { return };
+    fn arm_tick(&mut self, number: u16) {
+        let place = &mut self.places[number as usize];
+        let Some(deadline_us) = place.next_deadline() else { return };
         let at_ns = (deadline_us * 1_000).max(self.now_ns);
         if place.tick_ns.is_none_or(|tick_ns| at_ns < tick_ns) {
             place.tick_ns = Some(at_ns);
-            self.at(at_ns - self.now_ns, Event::Tick(shard));
+            self.at(at_ns - self.now_ns, Event::Tick(number));
         }
     }
 
@@ -312,7 +336,7 @@ impl Model {
         released.into_iter().for_each(|flight| self.route(flight));
         let each = self.config.shards_each();
         for shard in server * each..(server + 1) * each {
-            if let Some(seq) = self.shards[shard as usize].durable(upto) {
+            if let Some(seq) = self.places[shard as usize].durable(upto) {
                 self.give(shard, Input::Durable(seq), false);
             }
         }

@@ -24,6 +24,12 @@ pub enum Kind {
     Stat,
     /// A file's name is removed.
     Unlink,
+    /// A path is looked at.
+    Look,
+    /// The mode of a directory at the end of a path is changed.
+    Chmod,
+    /// A directory at the end of a path gets another name in its parent.
+    Rename,
 }
 
 impl Kind {
@@ -36,6 +42,9 @@ impl Kind {
             Kind::Lookup => "lookup",
             Kind::Stat => "stat",
             Kind::Unlink => "unlink",
+            Kind::Look => "look",
+            Kind::Chmod => "chmod",
+            Kind::Rename => "rename",
         }
     }
 }

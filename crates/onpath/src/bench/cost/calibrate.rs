@@ -5,7 +5,7 @@ use crate::cli::say;
 use anyhow::Context;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
-use onpath_sim::cost::{Calibration, calibrate};
+use onpath_sim::cost::{Calibration, Clock, calibrate};
 use onpath_wire::shown::Shown;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -19,6 +19,9 @@ pub(crate) struct CalibrateArgs {
     /// Where the journal is tried out; the directory for temporary files otherwise.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Measure CPU time instead of elapsed time, on a machine that has other things to do: reading that clock disturbs more.
+    #[arg(long)]
+    cpu_time: bool,
     /// Write the constants to this file, for --calibration.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -28,7 +31,7 @@ pub(crate) struct CalibrateArgs {
 }
 
 pub(crate) fn run(args: CalibrateArgs) -> anyhow::Result<()> {
-    let calibration = measure(args.files, args.dir)?;
+    let calibration = measure(args.files, args.dir, args.cpu_time)?;
     let json = serde_json::to_string_pretty(&calibration)?;
     if let Some(out) = &args.out {
         std::fs::write(out, format!("{json}\n")).with_context(|| format!("cannot write {}", out.shown()))?;
@@ -42,7 +45,7 @@ pub(crate) fn run(args: CalibrateArgs) -> anyhow::Result<()> {
 }
 
 /// Measures everything.
-pub(super) fn measure(files: u32, dir: Option<PathBuf>) -> anyhow::Result<Calibration> {
+pub(super) fn measure(files: u32, dir: Option<PathBuf>, cpu_time: bool) -> anyhow::Result<Calibration> {
     let parent = dir.unwrap_or_else(std::env::temp_dir);
     let dir = parent.join(format!("onpath-calibrate-{}", std::process::id()));
     std::fs::create_dir(&dir).with_context(|| format!("cannot make {}", dir.shown()))?;
@@ -52,7 +55,9 @@ pub(super) fn measure(files: u32, dir: Option<PathBuf>) -> anyhow::Result<Calibr
     // An input takes about a microsecond, and reading a thread's CPU clock is a system call; the few inputs during which the
     // machine does something else are left out as outliers.
     let begin = Instant::now();
-    let inputs = calibrate::measure(Box::new(move || begin.elapsed().as_nanos() as u64), files);
+    let elapsed = move || begin.elapsed().as_nanos() as u64;
+    let clock: Clock = if cpu_time { Box::new(machine::cpu_ns) } else { Box::new(elapsed) };
+    let inputs = calibrate::measure(clock, files);
     let round = |ns: f64| (ns * 10.0).round() / 10.0;
     Ok(Calibration {
         machine: format!("{} with {files} files", processor()),

@@ -3,6 +3,7 @@
 mod calibrate;
 mod machine;
 mod model;
+mod paths;
 mod sheet;
 mod switchfs;
 mod validate;

@@ -1,7 +1,7 @@
 //! `onpath bench model`: the tables of the cost model, one a case.
 
 use super::sheet::{Cell, Sheet};
-use super::{constants, switchfs};
+use super::{constants, paths, switchfs};
 use crate::cli::say;
 use clap::{Args, ValueEnum};
 use onpath_sim::cost::{
@@ -11,6 +11,8 @@ use onpath_wire::ids::InodeId;
 use serde_json::json;
 use std::path::PathBuf;
 
+/// Numbers of servers, unless others are wanted.
+const SERVERS: [u16; 5] = [1, 2, 4, 8, 16];
 /// Directories where there are many.
 const MANY: u32 = 256;
 /// Virtual time before anything is measured: change-logs are pushed when they are 50 ms old, all at once for the first time, ns.
@@ -34,6 +36,8 @@ pub(super) enum Case {
     Sticky,
     /// What SwitchFS §7.3.3 measured.
     Switchfs,
+    /// Looks at paths, beside what SPMeta's figures 7, 9, 10 and 11 show.
+    Paths,
 }
 
 /// Arguments of `onpath bench model`.
@@ -45,8 +49,8 @@ pub(crate) struct ModelArgs {
     /// Constants from `onpath bench calibrate --out`; otherwise those that docs/internals/cost-model.md lists.
     #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
-    /// Numbers of metadata servers.
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16], value_parser = clap::value_parser!(u16).range(1..=64))]
+    /// Numbers of metadata servers; 1,2,4,8,16 unless told otherwise, 4,8,16 for paths.
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=64))]
     servers: Vec<u16>,
     /// Cores and shards of each.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=4))]
@@ -60,6 +64,9 @@ pub(crate) struct ModelArgs {
     /// A flush of the journal, microseconds, instead of the calibrated.
     #[arg(long, value_parser = microseconds)]
     flush_us: Option<f64>,
+    /// Directories of a level of the tree in which paths are.
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(10..=10_000))]
+    directories: u32,
     /// Where the work is drawn from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -78,6 +85,7 @@ fn microseconds(text: &str) -> Result<f64, String> {
 /// What all cases share.
 pub(super) struct Setup {
     pub(super) costs: Calibration,
+    /// Numbers of servers; none: those that are usual for the case.
     pub(super) servers: Vec<u16>,
     pub(super) cores: u16,
     pub(super) link_ns: u64,
@@ -102,6 +110,7 @@ pub(crate) fn run(args: ModelArgs) -> anyhow::Result<()> {
             Case::Statdir => vec![statdirs(&setup)],
             Case::Sticky => vec![sticky(&setup)],
             Case::Switchfs => switchfs::sheets(&setup),
+            Case::Paths => paths::sheets(&setup, args.directories)?,
         };
         for sheet in sheets {
             if args.json { all.push(sheet.json()) } else { say(&sheet.text()) }
@@ -114,6 +123,11 @@ pub(crate) fn run(args: ModelArgs) -> anyhow::Result<()> {
 }
 
 impl Setup {
+    /// Numbers of servers.
+    pub(super) fn servers(&self) -> &[u16] {
+        if self.servers.is_empty() { &SERVERS } else { &self.servers }
+    }
+
     /// So many servers under a load that keeps them busy.
     pub(super) fn config(&self, servers: u16, tracking: Tracking) -> ModelConfig {
         let clients = CLIENTS_PER_CORE * u32::from(servers) * u32::from(self.cores);
@@ -179,7 +193,7 @@ fn creates(setup: &Setup, dirs: u32) -> Sheet {
         "busiest server, %",
     ];
     let mut sheet = Sheet::new(title, &header);
-    for &servers in &setup.servers {
+    for &servers in setup.servers() {
         for tracking in FORMS {
             let config = setup.config(servers, tracking);
             let clients = config.load.clients();
@@ -207,7 +221,7 @@ fn statdirs(setup: &Setup) -> Sheet {
         setup.link_ns as f64 / 1e3
     );
     let mut sheet = Sheet::new(title, &["servers", "form", "operation", "k = 1", "k = 10", "k = 100", "k = 1000"]);
-    for &servers in &setup.servers {
+    for &servers in setup.servers() {
         for tracking in FORMS {
             let load = Load::Closed { clients: 1, window: WINDOW };
             let (mut model, made) = with_dirs(ModelConfig { load, ..setup.config(servers, tracking) }, 1);
@@ -233,7 +247,7 @@ fn sticky(setup: &Setup) -> Sheet {
     );
     let header = ["servers", "directories", "marks", "creates/s", "median, µs", "p99, µs", "messages a create"];
     let mut sheet = Sheet::new(title, &header);
-    for &servers in &setup.servers {
+    for &servers in setup.servers() {
         for (dirs, sticky_marks) in [(1, true), (1, false), (MANY, true), (MANY, false)] {
             let config = ModelConfig { sticky_marks, ..setup.config(servers, Tracking::Network) };
             let clients = config.load.clients();

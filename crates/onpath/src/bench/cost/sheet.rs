@@ -43,13 +43,13 @@ impl Cell {
 #[derive(Clone, Debug)]
 pub(super) struct Sheet {
     title: String,
-    header: Vec<&'static str>,
+    header: Vec<String>,
     rows: Vec<Vec<Cell>>,
 }
 
 impl Sheet {
-    pub(super) fn new(title: String, header: &[&'static str]) -> Sheet {
-        Sheet { title, header: header.to_vec(), rows: vec![] }
+    pub(super) fn new(title: String, header: &[&str]) -> Sheet {
+        Sheet { title, header: header.iter().map(|&name| name.to_owned()).collect(), rows: vec![] }
     }
 
     pub(super) fn row(&mut self, cells: Vec<Cell>) {
@@ -73,7 +73,7 @@ impl Sheet {
     /// As a list of objects.
     pub(super) fn json(&self) -> Value {
         let object = |row: &Vec<Cell>| -> Value {
-            self.header.iter().zip(row).map(|(name, cell)| ((*name).to_owned(), cell.json())).collect()
+            self.header.iter().zip(row).map(|(name, cell)| (name.clone(), cell.json())).collect()
         };
         json!({ "title": self.title, "rows": self.rows.iter().map(object).collect::<Vec<_>>() })
     }

@@ -73,7 +73,7 @@ fn ceiling(setup: &Setup) -> Sheet {
         title,
         &["servers", "network, statdirs/s", "server, statdirs/s", "tracking server busy, %", "median, µs"],
     );
-    for &servers in &setup.servers {
+    for &servers in setup.servers() {
         let run = |tracking| -> Measured {
             let few = setup.config(servers, tracking);
             let load = Load::Closed { clients: few.load.clients() * 4, window: 8 };

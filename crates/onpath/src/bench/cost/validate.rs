@@ -74,7 +74,7 @@ struct Outcome {
 pub(crate) fn run(args: ValidateArgs) -> anyhow::Result<()> {
     let costs = match &args.calibration {
         Some(file) => constants(Some(file))?,
-        None => calibrate::measure(args.files as u32 / 2, args.dir.clone())?,
+        None => calibrate::measure(args.files as u32 / 2, args.dir.clone(), false)?,
     };
     let parent = args.dir.unwrap_or_else(std::env::temp_dir);
     let title = format!("{} creates in one process: predicted and measured ({})", args.files, costs.machine);

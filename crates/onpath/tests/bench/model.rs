@@ -1,0 +1,35 @@
+//! `onpath bench model` on small numbers.
+
+use super::list;
+use crate::common::server;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+
+/// `onpath bench model paths`: the paper's ratios beside ours, and what must be so whatever a machine's constants are.
+#[test]
+fn looks_at_paths_are_modelled_beside_the_papers_figures() {
+    let words = ["bench", "model", "paths", "--servers", "2", "--directories", "10", "--json"];
+    let output = server::run(words.map(OsStr::new));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let [ratios, rates] = [0, 1].map(|table| list(&list(&report, "tables")[table], "rows"));
+    let figures: BTreeSet<_> = ratios.iter().map(|row| row["figure"].as_str().unwrap()).collect();
+    assert!(["7 a–e", "7 f–j", "9", "10", "11"].iter().all(|figure| figures.contains(figure)), "{figures:?}");
+    let of = |ratio: &str| {
+        let row = ratios.iter().find(|row| row["ratio"] == ratio).unwrap_or_else(|| panic!("no {ratio}"));
+        row["2 servers"].as_f64().unwrap()
+    };
+    let (beside, kept) = (of("path nodes beside shards ÷ best other"), of("kept ways ÷ best other"));
+    assert!(1.0 < beside && beside < kept, "{beside}, {kept}");
+    let [told, asked] =
+        ["told", "asked for"].map(|how| of(&format!("cost of a fifth whose group is {how}, path node apart")));
+    assert!((0.95..1.05).contains(&told), "{told}");
+    assert!(asked > told + 0.1, "a path node that asks follows the path twice: {asked}, {told}");
+    // Six ways, three depths.
+    assert_eq!(rates.len(), 6 * 3);
+    for row in rates {
+        let [looks, median, p99] = ["looks/s", "median, µs", "p99, µs"].map(|name| row[name].as_f64().unwrap());
+        assert!(looks > 0.0 && 0.0 < median && median <= p99, "{row}");
+    }
+}
