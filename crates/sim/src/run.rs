@@ -100,7 +100,7 @@ impl SimConfig {
     /// The same with path nodes, and sessions that follow names by them.
     pub fn with_path_nodes(mut self) -> SimConfig {
         self.world.path_nodes = 1 + draw(self.seed, 60, 2) as u16;
-        self.world.path_bytes = [16 << 10, 1 << 20][draw(self.seed, 61, 2) as usize];
+        self.world.path_bytes = [128 << 10, 1 << 20][draw(self.seed, 61, 2) as usize];
         self.world.path_loads = draw(self.seed, 63, 2) == 0;
         self.world.path_index = IndexKind::ALL[draw(self.seed, 62, 3) as usize];
         (self.walkers, self.cachers) = (3, 0);

@@ -14,6 +14,7 @@ use std::panic::catch_unwind;
 use table::{by_seeds, table};
 
 mod means;
+mod of_paths;
 mod table;
 
 /// Seeds within which a bug of a path node is noticed.
