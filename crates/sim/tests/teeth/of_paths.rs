@@ -1,9 +1,11 @@
 //! Rules of paths, each removed once, and missed by the exploration of a small situation of paths.
 
+use super::planted;
 use super::table::by_schedules;
 use onpath_meta::planted::{Planted, plant};
 use onpath_path::Planted as OfPath;
 use onpath_sim::explore::Bounds;
+use std::collections::BTreeSet;
 
 /// Of whom a rule is removed.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +30,7 @@ const MEANS: &[(&str, Removed, &str, Bounds)] = &[
     ("P-1", Removed::Home(Planted::ForgottenLeases), "path-cut-off-anew", USUAL),
     ("P-2", Removed::Path(OfPath::OvertakenGrant), "path-chmod-cold", LATE),
     ("P-2", Removed::Path(OfPath::NamedAsAsked), "path-rename-cold", LATE),
+    ("P-6", Removed::Path(OfPath::OvertakenLoad), "path-load", USUAL),
     ("P-5", Removed::Home(Planted::WaysKept), "way-closed", USUAL),
     ("P-5", Removed::Home(Planted::ForgottenHereOnly), "way-closed", USUAL),
     ("P-5", Removed::Home(Planted::ForgottenTooEarly), "way-chmod", LATE),
@@ -37,6 +40,11 @@ const MEANS: &[(&str, Removed, &str, Bounds)] = &[
 
 #[test]
 fn exploration_misses_every_rule_of_paths() {
+    let named = MEANS.iter().filter_map(|(_, removed, ..)| match removed {
+        Removed::Path(bug) => Some(format!("{bug:?}")),
+        Removed::Home(_) => None,
+    });
+    assert_eq!(named.collect::<BTreeSet<_>>(), planted(include_str!("../../../path/src/planted.rs")));
     let mut missed = vec![];
     println!("\n| rule | removed | situation | schedules until noticed | assertions |\n|---|---|---|---|---|");
     for (rule, removed, name, bounds) in MEANS {

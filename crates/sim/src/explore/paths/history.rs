@@ -1,7 +1,7 @@
 //! All that was called and answered, judged as one history: one order of the moments at which the calls took effect explains every answer,
 //! and agrees with which calls were over before others began.
 
-use super::tree::{Change, Tree};
+use crate::users::tree::{Change, Tree};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::name::Name;
@@ -124,8 +124,8 @@ pub(super) fn judge(begin: &Tree, calls: &[Called]) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::Is;
     use super::*;
+    use crate::users::tree::Is;
     use onpath_wire::ids::{Birth, Slot};
     use onpath_wire::inode::Kind;
 

@@ -3,7 +3,6 @@
 mod history;
 mod scene;
 mod situations;
-mod tree;
 mod walk;
 mod walkers;
 

@@ -1,8 +1,8 @@
 //! What there is when a situation of paths begins, and who does what then: in labels, of which each stands for one name.
 
-use super::tree::{Is, Tree};
 use super::walk::Names;
 use crate::scenario::{Scenario, make, rename};
+use crate::users::tree::{Is, Tree};
 use onpath_wire::codec::Blob;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
@@ -70,6 +70,8 @@ pub(super) enum Act {
     Rename(&'static str, &'static str),
     Exchange(&'static str, &'static str),
     Chmod(&'static str, u16),
+    /// An ACL names who walks, with these permissions.
+    Acl(&'static str, u16),
     Mkdir(&'static str),
     Create(&'static str),
     /// A link, and where it leads.

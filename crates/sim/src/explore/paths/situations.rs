@@ -39,6 +39,9 @@ const MOMENT_NS: u64 = 1_000_000;
 /// Later than the slack of a lease, and not so late that it is asked for anew, ns.
 const LATE_NS: u64 = 400_000_000;
 
+/// Virtual time in which the other homes have granted all, ns.
+const LOADED_NS: u64 = 300_000_000;
+
 /// A file two directories deep, and a name for its upper one.
 const DEEP: &[Has] = &[dir("a", T, A), dir("a/b", S, T), file("a/b/f", T, T), free("e", S)];
 /// The same, and a directory of the same home with its name at the same site: who has followed that knows all but the way itself.
@@ -93,13 +96,20 @@ fn cut_off_late(sc: &mut Scenario, placed: &Placed) {
     sc.world.stop_holding(late);
 }
 
-/// Q has begun anew, and what it was granted of the home of `a` with all others is late.
-fn loading(sc: &mut Scenario, _: &Placed) {
-    let late = sc.hold(|m| m.from() == shard(A) && matches!(m.peer(), Some(Peer::Paths { .. })));
+/// Q has begun anew, and what it was granted of `a` with others of its home is late. What comes behind it stays away, page by page.
+fn loading(sc: &mut Scenario, placed: &Placed) {
+    let a = placed.id("a");
+    let has_a =
+        move |peer| matches!(peer, Some(Peer::Paths { parts, .. }) if parts.iter().any(|granted| granted.dir == a));
+    let late = sc.hold(move |m| has_a(m.peer()));
     sc.world.crash(PROCESS_OF_Q, false);
     while sc.world.held(late) == 0 {
         sc.go_on_for(MOMENT_NS);
     }
+    let asks = |m: &Message<'_>| matches!(m.peer(), Some(Peer::PathsAsk { .. }));
+    sc.hold(move |m| m.to() == shard(A) && asks(m));
+    sc.go_on_for(LOADED_NS);
+    sc.hold(asks);
     sc.world.stop_holding(late);
 }
 
@@ -107,7 +117,7 @@ const fn of(name: &'static str, about: &'static str, world: Shape, scene: Scene)
     Situation { name, about, world, script: Script::Paths(scene) }
 }
 
-use Act::{Chmod, Create, Exchange, Lead, Link, MakeAt, Mkdir, Rename, Rmdir, Symlink, Unlink, Walk};
+use Act::{Acl, Chmod, Create, Exchange, Lead, Link, MakeAt, Mkdir, Rename, Rmdir, Symlink, Unlink, Walk};
 
 /// All situations of paths.
 pub(crate) const OF_PATHS: &[Situation] = &[
@@ -207,6 +217,17 @@ pub(crate) const OF_PATHS: &[Situation] = &[
             tree: DEEP_BESIDE,
             programs: &[by(&[Mkdir("h"), Chmod("a", 0o700), Walk("a/b/f")]), by(&[Walk("a/b/f")])],
             known: &["z"],
+            begin: well,
+        },
+    ),
+    of(
+        "path-acl",
+        "an ACL is given to a directory on a path that Q holds, which refuses who follows it",
+        Q,
+        Scene {
+            tree: DEEP,
+            programs: &[by(&[Acl("a", 0), Walk("a/b/f")]), by(&[Walk("a/b/f")])],
+            known: &["a/b"],
             begin: well,
         },
     ),

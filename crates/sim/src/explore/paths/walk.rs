@@ -2,7 +2,7 @@
 //! looked up one by one, and links are read.
 
 use super::history::{Moment, Seen};
-use super::tree::{Change, Is};
+use crate::users::tree::{Change, Is};
 use onpath_session::fs::{FsOp, FsReply, FsResult, WaysAt};
 use onpath_wire::attr::AttrWire;
 use onpath_wire::errno::Errno;

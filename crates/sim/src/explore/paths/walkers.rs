@@ -2,20 +2,17 @@
 
 use super::history::{Called, Moment, judge};
 use super::scene::{Act, Placed, Program, Scene};
-use super::tree::{Change, Is, Tree};
 use super::walk::{Told, Walk};
 use crate::model::Caller;
 use crate::scenario::Scenario;
+use crate::users::tree::{Change, Is, Tree, WALKER};
 use crate::world::{Finished, World};
 use onpath_session::fs::{FsOp, FsReply, FsResult, WaysAt};
 use onpath_wire::ids::InodeId;
-use onpath_wire::inode::Kind;
-use onpath_wire::request::{SetAttr, rename, set};
+use onpath_wire::request::rename;
 use std::collections::VecDeque;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Who walks owns nothing.
-const WALKER: u32 = 4_001;
 /// Callers of a session: who changes the tree, and who walks in it.
 const CHANGES: usize = 0;
 const WALKS: usize = 1;
@@ -127,7 +124,7 @@ impl Walkers {
             self.actors[index].doing = self.does(act);
         }
         let (caller, (op, by_ways)) = match &self.actors[index].doing {
-            Doing::Change(change, _) => (CHANGES, (asked(change), None)),
+            Doing::Change(change, _) => (CHANGES, (change.op(), None)),
             Doing::Walk(walk) => (WALKS, walk.next()),
             Doing::Nothing => unreachable!("just begun"),
         };
@@ -147,6 +144,7 @@ impl Walkers {
             Act::Rename(from, to) => Change::Rename { from: place(from), to: place(to), flags: 0 },
             Act::Exchange(from, to) => Change::Rename { from: place(from), to: place(to), flags: rename::EXCHANGE },
             Act::Chmod(path, mode) => Change::Chmod { id: id(path), mode },
+            Act::Acl(path, walks) => Change::Acl { id: id(path), acl: Some((walks, MODE)) },
             Act::Mkdir(path) => make(path, Is::Directory),
             Act::Create(path) => make(path, Is::File),
             Act::Symlink(path, target) => {
@@ -239,30 +237,6 @@ impl Walkers {
 impl Actor {
     fn is_done(&self) -> bool {
         self.acts.is_empty() && self.awaited.is_none() && matches!(self.doing, Doing::Nothing)
-    }
-}
-
-/// A change as its system call.
-fn asked(change: &Change) -> FsOp {
-    match change.clone() {
-        Change::Make { at: (parent, name), is, mode, .. } => {
-            let (kind, target) = match is {
-                Is::Directory => (Kind::Directory, vec![]),
-                Is::File => (Kind::File, vec![]),
-                Is::Link(target) => (Kind::Symlink, target),
-            };
-            FsOp::Make { parent, name, kind, mode, umask: 0, rdev: 0, target }
-        }
-        Change::Link { id, at: (parent, name) } => FsOp::Link { id, parent, name },
-        Change::Unlink((parent, name)) => FsOp::Unlink { parent, name },
-        Change::Rmdir((parent, name)) => FsOp::Rmdir { parent, name },
-        Change::Rename { from: (from_parent, from), to: (parent, name), flags } => {
-            FsOp::Rename { from_parent, from, parent, name, flags }
-        }
-        Change::Chmod { id, mode } => {
-            let set = SetAttr { valid: set::MODE, mode, ..SetAttr::default() };
-            FsOp::SetAttr { id, set, handle: None }
-        }
     }
 }
 
