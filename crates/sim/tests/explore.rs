@@ -7,22 +7,13 @@ use onpath_sim::explore::{Bounds, Explored, explore, replay, situation, situatio
 const SCHEDULES_MAX: u64 = 5_000;
 
 /// Situations of paths in which messages are late and doubled in every run. With `ONPATH_EXPLORE=all` they are in all of them.
-const IN_EVERY_RUN: [&str; 8] = [
-    "path-acl",
-    "path-chmod",
-    "path-link-replaced",
-    "path-load",
-    "path-last-replaced",
-    "path-rmdir",
-    "way-closed",
-    "way-rmdir",
-];
+const IN_EVERY_RUN: [&str; 6] =
+    ["path-acl", "path-chmod", "path-link-replaced", "path-load", "path-last-replaced", "path-rmdir"];
 
 /// Whether a situation is explored within these bounds. `ONPATH_SITUATIONS`: only those whose names begin so.
 fn is_explored(name: &str, bounds: Bounds) -> bool {
     let given = |variable| std::env::var(variable).unwrap_or_default();
-    let is_of_paths = name.starts_with("path-") || name.starts_with("way-");
-    let takes_long = is_of_paths && bounds.late + bounds.doubled > 0 && given("ONPATH_EXPLORE") != "all";
+    let takes_long = name.starts_with("path-") && bounds.late + bounds.doubled > 0 && given("ONPATH_EXPLORE") != "all";
     name.starts_with(&given("ONPATH_SITUATIONS")) && (!takes_long || IN_EVERY_RUN.contains(&name))
 }
 

@@ -9,9 +9,9 @@ pub(super) enum Callers {
     /// Only clients ask.
     None,
     /// Sessions that have a file open.
-    Files(Files),
+    Files(Box<Files>),
     /// Sessions that follow paths, and change what is on them.
-    Walkers(Walkers),
+    Walkers(Box<Walkers>),
 }
 
 impl Callers {

@@ -52,8 +52,8 @@ impl Course {
                     asked.insert(sc.client(), program);
                 }
             }
-            Script::Calls(calls) => callers = Callers::Files(Files::open(&mut sc, calls)),
-            Script::Paths(scene) => callers = Callers::Walkers(Walkers::begin(&mut sc, scene)),
+            Script::Calls(calls) => callers = Callers::Files(Box::new(Files::open(&mut sc, calls))),
+            Script::Paths(scene) => callers = Callers::Walkers(Box::new(Walkers::begin(&mut sc, scene))),
         }
         sc.go_on();
         sc.world.narrator = narrator;

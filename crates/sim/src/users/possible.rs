@@ -15,11 +15,18 @@ pub(crate) fn is_unmade(id: InodeId, changers: usize) -> bool {
     id.0 > u64::MAX - changers as u64
 }
 
-/// A tree, and how those of the changes under way ended that are done: each is refused for one of some reasons, or for none.
+/// How a change ends: it is refused for one of some reasons, or succeeds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Outcome {
+    refused: Vec<Errno>,
+    succeeds: bool,
+}
+
+/// A tree, and how those of the changes under way end that are done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct One {
     tree: Tree,
-    done: BTreeMap<usize, Vec<Errno>>,
+    done: BTreeMap<usize, Outcome>,
 }
 
 /// All that there may be.
@@ -54,11 +61,11 @@ impl Possible {
     /// A change is over; false if it cannot have ended so. `made`: what it has made.
     pub(crate) fn ends(&mut self, changer: usize, result: Result<Option<InodeId>, Errno>) -> bool {
         self.under_way.remove(&changer);
-        let fits = |refused: &Vec<Errno>| match result {
-            Ok(_) => refused.is_empty(),
-            Err(errno) => refused.contains(&errno),
+        let fits = |outcome: Outcome| match result {
+            Ok(_) => outcome.succeeds,
+            Err(errno) => outcome.refused.contains(&errno),
         };
-        self.all.retain_mut(|one| one.done.remove(&changer).is_some_and(|refused| fits(&refused)));
+        self.all.retain_mut(|one| one.done.remove(&changer).is_some_and(fits));
         if let Ok(Some(id)) = result {
             self.all.iter_mut().for_each(|one| one.tree.names_made(unmade(changer), id));
         }
@@ -77,7 +84,8 @@ impl Possible {
                 if refused.is_empty() {
                     then.tree.change(change, unmade(*changer));
                 }
-                then.done.insert(*changer, refused);
+                let succeeds = refused.is_empty() || one.tree.is_of_gone(change);
+                then.done.insert(*changer, Outcome { refused, succeeds });
                 if !self.all.contains(&then) {
                     self.all.push(then);
                 }
@@ -132,5 +140,18 @@ mod tests {
         assert!(both.ends(0, Ok(Some(InodeId(7)))) && !both.is_making());
         assert!(both.trees().all(|tree| tree.child(InodeId::ROOT, &at("m").1) == Some(InodeId(7))));
         assert!(is_unmade(unmade(1), 2) && !is_unmade(unmade(2), 2) && !is_unmade(InodeId(7), 2));
+    }
+
+    /// A chmod of a directory that is removed meanwhile may succeed behind that, as that of an open one does.
+    #[test]
+    fn what_is_removed_may_be_changed_unseen() {
+        let chmod = Change::Chmod { id: InodeId(100), mode: 0o700 };
+        for result in [Ok(None), Err(Errno::ENOENT), Err(Errno::ESTALE)] {
+            let mut both = begin();
+            both.begins(0, Change::Rmdir(at("a")));
+            assert!(both.ends(0, Ok(None)));
+            both.begins(1, chmod.clone());
+            assert!(both.ends(1, result) && both.trees().all(|tree| !tree.has(InodeId(100))), "{result:?}");
+        }
     }
 }

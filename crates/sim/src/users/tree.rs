@@ -230,6 +230,12 @@ impl Tree {
         true
     }
 
+    /// Whether a change is of what has no name any more. Its home may have it still, as it has what is open: then the change succeeds, and
+    /// nobody sees it.
+    pub(crate) fn is_of_gone(&self, change: &Change) -> bool {
+        matches!(change, Change::Chmod { id, .. } | Change::Acl { id, .. } if !self.has(*id))
+    }
+
     /// For what a change may be refused: it succeeds if there is nothing.
     pub(crate) fn refusals(&self, change: &Change) -> Vec<Errno> {
         let mut why = vec![];

@@ -56,8 +56,8 @@ pub struct Walkers {
     /// Numbers of the calls by which the changers change something.
     changes: [Option<u64>; CHANGERS],
     possible: Possible,
-    /// The trees that there may have been, from one beginning or end of a change to the next, as far as a question under way may have seen them;
-    /// how many times were forgotten before.
+    /// The trees that there may have been, from one beginning or end of a change to the next, as far as questions under way may have
+    /// seen them; how many times were forgotten before.
     times: VecDeque<Vec<Tree>>,
     forgotten: usize,
     /// What path nodes say is being made.
@@ -189,7 +189,7 @@ impl Walkers {
         if self.top == InodeId::NONE {
             return self.begun(world, result);
         }
-        let before: Vec<Tree> = self.possible.trees().cloned().collect();
+        let before = self.possible.clone();
         let ended = match &result {
             Ok(FsReply::Entry(attr)) => {
                 self.is_made(changer, attr.id);
@@ -200,10 +200,10 @@ impl Walkers {
             _ => false,
         };
         if !ended {
-            let why = format!("{:?} #{unique}: a change is answered {result:?}, in none of {before:?}", self.home);
+            let why = format!("{:?} #{unique}: a change is answered {result:?}, as in none of {before:?}", self.home);
             world.checker.violation(why);
             // Nothing is known any more.
-            self.possible = Possible::only(before.into_iter().next().expect("there was one"));
+            self.possible = Possible::only(before.trees().next().expect("there was one").clone());
             self.closing = true;
         }
         if !self.possible.is_making() && !std::mem::take(&mut self.made).is_empty() {

@@ -38,6 +38,14 @@ const MEANS: &[(&str, Removed, &str, Bounds)] = &[
     ("P-5", Removed::Home(Planted::AnyPosition), "way-closed", USUAL),
 ];
 
+/// What is removed of homes.
+pub(crate) fn of_homes() -> impl Iterator<Item = Planted> {
+    MEANS.iter().filter_map(|(_, removed, ..)| match removed {
+        Removed::Home(bug) => Some(*bug),
+        Removed::Path(_) => None,
+    })
+}
+
 #[test]
 fn exploration_misses_every_rule_of_paths() {
     let named = MEANS.iter().filter_map(|(_, removed, ..)| match removed {

@@ -78,6 +78,7 @@ impl Moment {
                 let refusals = tree.refusals(change);
                 match result {
                     Err(errno) => same(refusals.contains(errno)),
+                    Ok(_) if tree.is_of_gone(change) => same(true),
                     Ok(_) if !refusals.is_empty() => None,
                     Ok(made) => {
                         let mut then = tree.clone();
@@ -129,7 +130,7 @@ mod tests {
     use onpath_wire::ids::{Birth, Slot};
     use onpath_wire::inode::Kind;
 
-    fn id(number: u64) -> InodeId {
+    fn id(number: u16) -> InodeId {
         InodeId::new(Slot(1), Birth(1), number, Kind::Directory)
     }
 
@@ -153,7 +154,7 @@ mod tests {
         Moment::Changes { change: Change::Rename { from, to, flags: 0 }, result: Ok(InodeId::NONE) }
     }
 
-    fn leads(names: &[&str], to: u64) -> Moment {
+    fn leads(names: &[&str], to: u16) -> Moment {
         let names = names.iter().map(|text| name(text)).collect();
         Moment::Leads { from: InodeId::ROOT, names, to: Some(id(to)) }
     }
