@@ -1,6 +1,7 @@
 //! Asking homes for all their directories (P-6), so that nobody has to wait for them to be asked for one by one.
 
 use crate::lease;
+use crate::planted::{self, Planted};
 use crate::state::{Job, State};
 use hashbrown::HashMap;
 use onpath_kernel::{Answer, Core, Cx};
@@ -76,6 +77,7 @@ async fn all(cx: &Cx<State>, home: NodeId) {
         let (Ok(Peer::Paths { parts, next }), Ok(header)) = (packet.body(), packet.header()) else { return };
         // What was taken back since it was asked for may be among them (schedule K7).
         let is_void = cx.with(|core| taken(core, home) != before || !core.state.leases.is_live(home));
+        let is_void = is_void && !planted::is(Planted::OvertakenLoad);
         if is_void && tries < TRIES_MAX {
             tries += 1;
             continue;

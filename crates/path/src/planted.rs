@@ -15,6 +15,8 @@ pub enum Planted {
     LeadsBeyondLease,
     /// P-1: a lease counts from when its answer comes.
     LeaseFromAnswer,
+    /// P-6: what a home has granted with all others counts although it has taken something back since (schedule K7).
+    OvertakenLoad,
 }
 
 #[cfg(feature = "planted")]

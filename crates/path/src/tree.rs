@@ -31,6 +31,14 @@ impl IndexKind {
         }
     }
 
+    /// Bytes of memory with which it holds something: with half of them it holds nothing.
+    pub fn bytes_min(self) -> usize {
+        match self {
+            IndexKind::Hi => 128 << 10,
+            IndexKind::Mart | IndexKind::Art => 1 << 20,
+        }
+    }
+
     /// That of a word.
     pub fn of_word(word: &str) -> Option<IndexKind> {
         IndexKind::ALL.into_iter().find(|kind| kind.word() == word)
@@ -115,5 +123,32 @@ impl Index for Tree {
 
     fn memory(&self) -> Memory {
         each!(self, index => index.memory())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onpath_index::Heap;
+
+    /// How many directories of a hundred an index holds.
+    fn held(kind: IndexKind, memory_bytes: usize) -> usize {
+        let mut tree = Tree::new(kind, [7; 16], memory_bytes, Box::new(Heap));
+        let access = Access { mode: 0o755, uid: 0, gid: 0, acl: false };
+        for id in 1..=100 {
+            let name = if id == 1 { String::new() } else { format!("n{id}") };
+            let (id, parent) = (DirId(id), DirId(id / 3));
+            let grant = Grant { term: 1, count: id.0 };
+            _ = tree.bind(&Directory { id, parent, name: name.as_bytes(), access, grant });
+        }
+        tree.len()
+    }
+
+    #[test]
+    fn an_index_needs_some_room_to_hold_anything() {
+        for kind in IndexKind::ALL {
+            let bytes = kind.bytes_min();
+            assert_eq!((held(kind, bytes), held(kind, bytes / 2)), (100, 0), "{}", kind.word());
+        }
     }
 }

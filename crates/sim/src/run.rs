@@ -100,9 +100,9 @@ impl SimConfig {
     /// The same with path nodes, and sessions that follow names by them.
     pub fn with_path_nodes(mut self) -> SimConfig {
         self.world.path_nodes = 1 + draw(self.seed, 60, 2) as u16;
-        self.world.path_bytes = [16 << 10, 1 << 20][draw(self.seed, 61, 2) as usize];
         self.world.path_loads = draw(self.seed, 63, 2) == 0;
         self.world.path_index = IndexKind::ALL[draw(self.seed, 62, 3) as usize];
+        self.world.path_bytes = self.world.path_index.bytes_min() * [1, 8][draw(self.seed, 61, 2) as usize];
         (self.walkers, self.cachers) = (3, 0);
         self
     }
@@ -163,9 +163,9 @@ impl SimConfig {
     }
 }
 
-/// In how many bytes each walker keeps ways.
+/// In how many bytes each walker keeps ways: some keep none.
 fn kept_bytes(config: &SimConfig) -> Vec<usize> {
-    let bytes = |walker| [0, 16 << 10, 1 << 20][draw(config.seed, 70 + walker, 3) as usize];
+    let bytes = |walker| [0, IndexKind::Hi.bytes_min(), 1 << 20][draw(config.seed, 70 + walker, 3) as usize];
     (0..config.walkers as u64).map(bytes).collect()
 }
 

@@ -6,16 +6,29 @@ use onpath_sim::explore::{Bounds, Explored, explore, replay, situation, situatio
 /// More schedules than any situation has within these bounds.
 const SCHEDULES_MAX: u64 = 5_000;
 
+/// Situations of paths in which messages are late and doubled in every run. With `ONPATH_EXPLORE=all` they are in all of them.
+const IN_EVERY_RUN: [&str; 6] =
+    ["path-acl", "path-chmod", "path-link-replaced", "path-load", "path-last-replaced", "path-rmdir"];
+
+/// Whether a situation is explored within these bounds. `ONPATH_SITUATIONS`: only those whose names begin so.
+fn is_explored(name: &str, bounds: Bounds) -> bool {
+    let given = |variable| std::env::var(variable).unwrap_or_default();
+    let takes_long = name.starts_with("path-") && bounds.late + bounds.doubled > 0 && given("ONPATH_EXPLORE") != "all";
+    name.starts_with(&given("ONPATH_SITUATIONS")) && (!takes_long || IN_EVERY_RUN.contains(&name))
+}
+
 /// All schedules of all situations within these bounds are right; how much was seen.
 fn all_are_right(bounds: Bounds) -> Explored {
     let mut sum = Explored::default();
-    for situation in situations() {
+    for situation in situations().filter(|situation| is_explored(situation.name, bounds)) {
+        let begun = std::time::Instant::now();
         let explored = explore(situation, bounds, SCHEDULES_MAX);
         if let Some((schedule, why)) = &explored.wrong {
             let _ = replay(situation, schedule, Some(Box::new(|line| println!("{line}"))));
             panic!("{}: {why}; onpath explore {} --schedule {schedule}", situation.name, situation.name);
         }
         assert!(explored.complete, "{} has more schedules", situation.name);
+        println!("{}: {explored:?} in {:?}", situation.name, begun.elapsed());
         sum.schedules += explored.schedules;
         sum.states += explored.states;
         sum.endings += explored.endings;

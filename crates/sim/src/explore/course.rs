@@ -1,6 +1,8 @@
 //! One course of events: the usual one, but for what a schedule says.
 
+use super::callers::Callers;
 use super::files::Files;
+use super::paths::Walkers;
 use super::schedule::{Bounds, Choice, Schedule};
 use super::situations::{Script, Situation};
 use crate::audit;
@@ -17,7 +19,7 @@ const OVERTAKEN_MAX: u32 = 8;
 /// A world that somebody steers.
 pub(super) struct Course {
     world: World,
-    files: Option<Files>,
+    callers: Callers,
     step: u16,
     /// Nothing was chosen yet.
     usual: bool,
@@ -40,41 +42,42 @@ impl Course {
     /// The beginning of a situation.
     pub(super) fn begin(situation: &Situation, narrator: Option<Box<dyn FnMut(String)>>) -> Course {
         let mut sc = Scenario::of(situation.world());
-        let (mut asked, mut files) = (BTreeMap::new(), None);
+        let (mut asked, mut callers) = (BTreeMap::new(), Callers::None);
         if let Script::Requests(_) = situation.script {
             sc.all_have_births();
         }
-        match situation.script {
+        match &situation.script {
             Script::Requests(programs) | Script::FirstRequests(programs) => {
                 for program in programs(&mut sc) {
                     asked.insert(sc.client(), program);
                 }
             }
-            Script::Calls(calls) => files = Some(Files::open(&mut sc, calls)),
+            Script::Calls(calls) => callers = Callers::Files(Box::new(Files::open(&mut sc, calls))),
+            Script::Paths(scene) => callers = Callers::Walkers(Box::new(Walkers::begin(&mut sc, scene))),
         }
         sc.go_on();
         sc.world.narrator = narrator;
         sc.world.steer(asked);
-        for session in files.iter().flat_map(Files::sessions) {
+        for session in callers.sessions() {
             sc.world.will_call(session);
         }
-        Course { world: sc.world, files, step: 0, usual: true }
+        Course { world: sc.world, callers, step: 0, usual: true }
     }
 
     /// A hash of the state; see [`World::state`].
     pub(super) fn state(&self) -> u64 {
-        self.world.state() ^ self.files.as_ref().map_or(0, Files::digest)
+        self.world.state() ^ self.callers.digest()
     }
 
     fn is_answered(&self) -> bool {
-        self.world.is_answered() && self.files.as_ref().is_none_or(Files::is_answered)
+        self.world.is_answered() && self.callers.is_answered()
     }
 
     /// An item of the pool happens; perhaps its process dies on the way.
     fn perform(&mut self, index: usize, death: Option<Death>) {
         let calls = self.world.perform(index, death);
-        if let (Some(session), Some(files)) = (calls, &mut self.files)
-            && files.call_next(&mut self.world, session)
+        if let Some(session) = calls
+            && self.callers.call_next(&mut self.world, session)
         {
             self.world.will_call(session);
         }
@@ -83,8 +86,8 @@ impl Course {
     /// A step was made.
     fn made(&mut self) {
         self.step += 1;
-        while let (Some(files), Some(finished)) = (&mut self.files, self.world.finished()) {
-            if let Some(session) = files.answered(&mut self.world, finished) {
+        while let Some(finished) = self.world.finished() {
+            if let Some(session) = self.callers.answered(&mut self.world, finished) {
                 self.world.will_call(session);
             }
         }
@@ -206,7 +209,7 @@ impl Course {
     /// nothing.
     fn allows(&self, left: &Bounds, choice: Choice) -> bool {
         let power = matches!(choice, Choice::Die { power: true, .. } | Choice::DieAt { power: true, .. });
-        let loses = power && self.files.is_some() && self.world.config.commit != Commit::Sync;
+        let loses = power && self.callers.judge_what_was_acknowledged() && self.world.config.commit != Commit::Sync;
         !loses && left.without(choice).is_some()
     }
 
@@ -227,7 +230,8 @@ impl Course {
 
     /// In the usual course nobody waits for what stays away, nor for all others.
     fn judge_waiting(&mut self) {
-        let (answered, overtaken) = (self.world.programs_are_answered(), self.world.most_overtaken());
+        let (programs, overtaken) = (self.world.programs_are_answered(), self.world.most_overtaken());
+        let answered = programs && (!self.callers.walk() || self.callers.is_answered());
         if !answered {
             self.world.checker.violation("a request waits for what stays away".into());
         }
@@ -243,7 +247,8 @@ impl Course {
         }
         if !self.is_wrong() {
             self.world.let_run();
-            let wrong = self.files.take().map_or(vec![], |files| files.end(&mut self.world));
+            let callers = std::mem::replace(&mut self.callers, Callers::None);
+            let wrong = callers.end(&mut self.world);
             wrong.into_iter().for_each(|why| self.world.checker.violation(why));
             audit::settle_soon(&mut self.world);
         }

@@ -10,9 +10,11 @@
 //! What waits comes directly before another step of its receiver, or when nothing else is left; so do deaths and reboots.
 
 mod beginnings;
+mod callers;
 mod course;
 mod files;
 mod locks;
+mod paths;
 mod schedule;
 mod situations;
 

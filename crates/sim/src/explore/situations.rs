@@ -4,6 +4,7 @@
 
 use super::beginnings::BEGUN;
 use super::files::{Call, Calls};
+use super::paths::{OF_PATHS, Scene};
 use crate::client::Asked;
 use crate::model::Caller;
 use crate::scenario::{Scenario, alice, calm, create, make, mode, read, rename, unlink};
@@ -39,6 +40,8 @@ pub(super) enum Script {
     FirstRequests(fn(&mut Scenario) -> Vec<Program>),
     /// Calls of sessions that have a file open.
     Calls(Calls),
+    /// Sessions that follow paths, and change what is on them.
+    Paths(Scene),
 }
 
 /// What a client asks, one thing after the other.
@@ -57,7 +60,7 @@ impl Situation {
 
 /// All situations.
 pub fn situations() -> impl Iterator<Item = &'static Situation> {
-    SITUATIONS.iter().chain(BEGUN)
+    SITUATIONS.iter().chain(BEGUN).chain(OF_PATHS)
 }
 
 /// The situation of this name.

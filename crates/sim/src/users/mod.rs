@@ -15,7 +15,9 @@ mod mortals;
 pub mod names;
 pub(crate) mod pattern;
 pub(crate) mod pieces;
+mod possible;
 mod private;
+pub(crate) mod tree;
 mod walkers;
 mod writers;
 

@@ -20,7 +20,7 @@ pub(crate) struct Noticed {
     /// From each start on: the seeds, or schedules, until a checker noticed it.
     until: Vec<Option<u64>>,
     /// Times that an assertion of a role broke instead.
-    panics: u64,
+    pub(crate) panics: u64,
     /// The schedule that it takes.
     schedule: Option<Schedule>,
 }
@@ -36,7 +36,7 @@ impl Noticed {
         self.until.iter().flatten().count()
     }
 
-    fn median(&self) -> String {
+    pub(crate) fn median(&self) -> String {
         let mut sorted: Vec<u64> = self.until.iter().map(|until| until.unwrap_or(u64::MAX)).collect();
         sorted.sort_unstable();
         match sorted[sorted.len() / 2] {
@@ -67,20 +67,20 @@ pub(crate) fn by_seeds(bug: Option<Planted>, starts: u64, seeds_max: u64, config
 
 /// Explores with a rule removed. The schedule that finds it, in words, finds it again, and finds nothing where the rule is
 /// kept.
-fn by_schedules(bug: Planted, name: &str, bounds: Bounds) -> Noticed {
+pub(crate) fn by_schedules(plants: &dyn Fn(bool), name: &str, bounds: Bounds) -> Noticed {
     let situation = situation(name).expect("in the library");
-    plant(Some(bug));
+    plants(true);
     let explored = explore(situation, bounds, SCHEDULES_MAX);
     let panics = explored.wrong.iter().filter(|(_, why)| why.starts_with("panic: ")).count() as u64;
     let Some((schedule, why)) = explored.wrong.filter(|_| panics == 0) else {
-        plant(None);
+        plants(false);
         return Noticed { until: vec![None], panics, schedule: None };
     };
     let again = replay(situation, &schedule.to_string().parse().expect("its own words"), None);
-    plant(None);
-    assert_eq!(again.map(|all| all.first().cloned()), Ok(Some(why)), "{bug:?} in {name}");
+    plants(false);
+    assert_eq!(again.map(|all| all.first().cloned()), Ok(Some(why)), "{name}");
     // With the rule that schedule may not be possible.
-    assert_eq!(replay(situation, &schedule, None).unwrap_or_default(), [""; 0], "with the rule of {bug:?}");
+    assert_eq!(replay(situation, &schedule, None).unwrap_or_default(), [""; 0], "{name}, with the rule");
     Noticed { until: vec![Some(explored.schedules)], panics, schedule: Some(schedule) }
 }
 
@@ -98,7 +98,9 @@ pub(crate) fn table(means: &[(u8, Planted, Means)]) -> Vec<String> {
                 Means::Seeds(shape, config) => {
                     (format!("seeds: {shape}"), by_seeds(Some(bug), starts, SEEDS_MAX, config))
                 }
-                Means::Explored(name, bounds) => (format!("schedules: {name}"), by_schedules(bug, name, bounds)),
+                Means::Explored(name, bounds) => {
+                    (format!("schedules: {name}"), by_schedules(&|planted| plant(planted.then_some(bug)), name, bounds))
+                }
             };
             rows.lock().expect("no thread panics with it").push((index, format!("R-{rule} | {bug:?} | {what}"), found));
         }

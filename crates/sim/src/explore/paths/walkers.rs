@@ -1,0 +1,260 @@
+//! The sessions of a situation of paths, and what they see.
+
+use super::history::{Called, Moment, judge};
+use super::scene::{Act, Placed, Program, Scene};
+use super::walk::{Told, Walk};
+use crate::model::Caller;
+use crate::scenario::Scenario;
+use crate::users::tree::{Change, Is, Tree, WALKER};
+use crate::world::{Finished, World};
+use onpath_session::fs::{FsOp, FsReply, FsResult, WaysAt};
+use onpath_wire::ids::InodeId;
+use onpath_wire::request::rename;
+use std::collections::VecDeque;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Callers of a session: who changes the tree, and who walks in it.
+const CHANGES: usize = 0;
+const WALKS: usize = 1;
+/// Bytes for ways.
+const KEPT_BYTES: usize = 1 << 20;
+/// How often a path is followed before it counts as known.
+const TIMES: usize = 4;
+/// Virtual time in which a call is answered when nothing goes wrong, ns.
+const ANSWERED_NS: u64 = 60_000_000_000;
+/// The mode of what is made.
+const MODE: u16 = 0o755;
+
+/// What a session does.
+enum Doing {
+    Nothing,
+    /// A change; the path that what it makes has then, if that is a directory.
+    Change(Change, Option<&'static str>),
+    Walk(Walk),
+}
+
+/// A session.
+struct Actor {
+    session: usize,
+    acts: VecDeque<Act>,
+    doing: Doing,
+    /// The call under way: its number, and when the first call was made that is judged with it.
+    awaited: Option<(u64, u64)>,
+    /// When the call before was made, if it is judged with the next one.
+    since: Option<u64>,
+}
+
+/// The sessions.
+pub(crate) struct Walkers {
+    placed: Placed,
+    begin: Tree,
+    actors: Vec<Actor>,
+    /// Paths that are followed in the end.
+    paths: Vec<&'static str>,
+    calls: Vec<Called>,
+    clock: u64,
+    digest: u64,
+}
+
+impl Walkers {
+    /// Puts everything where it is to be, and begins the sessions.
+    pub(crate) fn begin(sc: &mut Scenario, scene: &Scene) -> Walkers {
+        let callers = [Caller::default(), Caller::new(WALKER, WALKER)];
+        let begin_session = |sc: &mut Scenario, program: &Program| {
+            let bytes = if program.keeps { KEPT_BYTES } else { 0 };
+            let session = sc.world.add_keeping_session(&callers, bytes);
+            let (acts, doing) = (program.acts.iter().copied().collect(), Doing::Nothing);
+            Actor { session, acts, doing, awaited: None, since: None }
+        };
+        let actors: Vec<_> = scene.programs.iter().map(|program| begin_session(sc, program)).collect();
+        sc.go_on();
+        let placed = Placed::new(sc, scene.tree);
+        for path in scene.known {
+            for actor in actors.iter().flat_map(|actor| [actor; TIMES]) {
+                let op = FsOp::Resolve { from: InodeId::ROOT, names: placed.way(path), look: false, kept: true };
+                let unique = sc.world.system_call(actor.session, WALKS, op);
+                let answer = next_finished(&mut sc.world).filter(|finished| finished.unique == unique);
+                answer.expect("an answer comes").result.expect("the way is there");
+                sc.go_on();
+            }
+        }
+        (scene.begin)(sc, &placed);
+        let acts = scene.programs.iter().flat_map(|program| program.acts);
+        let paths = acts.filter_map(|act| match act {
+            Act::Walk(path) | Act::MakeAt(path) | Act::Lead(path) => Some(*path),
+            _ => None,
+        });
+        let mut paths: Vec<_> = paths.collect();
+        paths.sort_unstable();
+        paths.dedup();
+        let begin = placed.tree.clone();
+        Walkers { placed, begin, actors, paths, calls: vec![], clock: 0, digest: 0 }
+    }
+
+    /// The sessions, all of which have something to do.
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = usize> + '_ {
+        self.actors.iter().filter(|actor| !actor.acts.is_empty()).map(|actor| actor.session)
+    }
+
+    /// Whether everything is done.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.actors.iter().all(Actor::is_done)
+    }
+
+    /// A hash of which calls were made and answered, in which order.
+    pub(crate) fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    fn ticks(&mut self, session: usize) {
+        self.clock += 1;
+        self.digest = xxh3_64_with_seed(&session.to_le_bytes(), self.digest);
+    }
+
+    fn actor(&self, session: usize) -> Option<usize> {
+        self.actors.iter().position(|actor| actor.session == session)
+    }
+
+    /// A session makes its next call.
+    pub(crate) fn call_next(&mut self, world: &mut World, session: usize) {
+        let index = self.actor(session).expect("a session of ours");
+        self.ticks(session);
+        if matches!(self.actors[index].doing, Doing::Nothing) {
+            let Some(act) = self.actors[index].acts.pop_front() else { return };
+            self.actors[index].doing = self.does(act);
+        }
+        let (caller, (op, by_ways)) = match &self.actors[index].doing {
+            Doing::Change(change, _) => (CHANGES, (change.op(), None)),
+            Doing::Walk(walk) => (WALKS, walk.next()),
+            Doing::Nothing => unreachable!("just begun"),
+        };
+        let unique = call(world, session, caller, op, by_ways);
+        let actor = &mut self.actors[index];
+        actor.awaited = Some((unique, actor.since.take().unwrap_or(self.clock)));
+    }
+
+    fn does(&self, act: Act) -> Doing {
+        let (place, id) = (|path| self.placed.place(path), |path| self.placed.id(path));
+        let make = |path, is| Change::Make { at: place(path), is, mode: MODE, by_walker: false };
+        let makes = if let Act::Mkdir(path) = act { Some(path) } else { None };
+        let change = match act {
+            Act::Walk(path) => return Doing::Walk(Walk::look(self.placed.way(path))),
+            Act::MakeAt(path) => return Doing::Walk(Walk::make(self.placed.way(path))),
+            Act::Lead(path) => return Doing::Walk(Walk::lead(self.placed.way(path))),
+            Act::Rename(from, to) => Change::Rename { from: place(from), to: place(to), flags: 0 },
+            Act::Exchange(from, to) => Change::Rename { from: place(from), to: place(to), flags: rename::EXCHANGE },
+            Act::Chmod(path, mode) => Change::Chmod { id: id(path), mode },
+            Act::Acl(path, walks) => Change::Acl { id: id(path), acl: Some((walks, MODE)) },
+            Act::Mkdir(path) => make(path, Is::Directory),
+            Act::Create(path) => make(path, Is::File),
+            Act::Symlink(path, target) => {
+                Change::Make { at: place(path), is: Is::Link(target.into()), mode: 0o777, by_walker: false }
+            }
+            Act::Link(path, to) => Change::Link { id: id(path), at: place(to) },
+            Act::Unlink(path) => Change::Unlink(place(path)),
+            Act::Rmdir(path) => Change::Rmdir(place(path)),
+        };
+        Doing::Change(change, makes)
+    }
+
+    /// A call is answered; the session that made it, if it has another one to make.
+    pub(crate) fn answered(&mut self, world: &mut World, finished: Finished) -> Option<usize> {
+        let Finished { session, unique, result } = finished;
+        self.ticks(session);
+        let index = self.actor(session)?;
+        let Some((_, since)) = self.actors[index].awaited.take_if(|(awaited, _)| *awaited == unique) else {
+            world.checker.violation(format!("session {session} answers what nobody asked"));
+            return None;
+        };
+        match self.take(index, since, result) {
+            Ok(moments) if moments.is_empty() => {}
+            Ok(moments) => self.calls.push(Called { session, asked: since, answered: self.clock, moments }),
+            Err(why) => {
+                world.checker.violation(why);
+                self.actors[index].doing = Doing::Nothing;
+            }
+        }
+        (!self.actors[index].is_done()).then_some(session)
+    }
+
+    /// What an answer says.
+    fn take(&mut self, index: usize, since: u64, result: FsResult) -> Result<Vec<Moment>, String> {
+        let actor = &mut self.actors[index];
+        match &mut actor.doing {
+            Doing::Change(change, makes) => {
+                let (change, makes) = (change.clone(), *makes);
+                actor.doing = Doing::Nothing;
+                let result = match result {
+                    Ok(FsReply::Entry(attr) | FsReply::Attr { attr, .. } | FsReply::Linked(attr)) => Ok(attr.id),
+                    Ok(FsReply::Done) => Ok(InodeId::NONE),
+                    Err(errno) => Err(errno),
+                    other => return Err(format!("{change:?} is answered {other:?}")),
+                };
+                if let (Some(path), Ok(id)) = (makes, result) {
+                    self.placed.ids.insert(path, id);
+                }
+                Ok(vec![Moment::Changes { change, result }])
+            }
+            Doing::Walk(walk) => {
+                let told = walk.take(&self.placed.names, result)?;
+                if walk.is_over() {
+                    actor.doing = Doing::Nothing;
+                }
+                Ok(match told {
+                    Told::Moments(moments) => moments,
+                    Told::Nothing => vec![],
+                    Told::Later => {
+                        actor.since = Some(since);
+                        vec![]
+                    }
+                })
+            }
+            Doing::Nothing => Err("nothing was asked".into()),
+        }
+    }
+
+    /// Everything is done in peace, and all paths are followed once more by everybody; what is wrong with the answers.
+    pub(crate) fn end(mut self, world: &mut World) -> Vec<String> {
+        for index in 0..self.actors.len() {
+            self.actors[index].acts.extend(self.paths.iter().map(|path| Act::Walk(path)));
+            let session = self.actors[index].session;
+            if self.actors[index].awaited.is_none() {
+                self.call_next(world, session);
+            }
+        }
+        while !self.is_answered() {
+            let Some(finished) = next_finished(world) else {
+                return vec!["a call is not answered in peace".into()];
+            };
+            if let Some(session) = self.answered(world, finished) {
+                self.call_next(world, session);
+            }
+        }
+        judge(&self.begin, &self.calls).err().into_iter().collect()
+    }
+}
+
+impl Actor {
+    fn is_done(&self) -> bool {
+        self.acts.is_empty() && self.awaited.is_none() && matches!(self.doing, Doing::Nothing)
+    }
+}
+
+fn call(world: &mut World, session: usize, caller: usize, op: FsOp, by_ways: Option<WaysAt>) -> u64 {
+    match by_ways {
+        Some(at) => world.system_call_by_ways(session, caller, op, at),
+        None => world.system_call(session, caller, op),
+    }
+}
+
+fn next_finished(world: &mut World) -> Option<Finished> {
+    let until_ns = world.now_ns() + ANSWERED_NS;
+    loop {
+        if let Some(finished) = world.finished() {
+            return Some(finished);
+        }
+        if world.step(until_ns).is_none() && world.now_ns() >= until_ns {
+            return None;
+        }
+    }
+}
