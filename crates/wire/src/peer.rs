@@ -387,6 +387,16 @@ wire_enum! {
             /// The session.
             session: SessionNumber,
         },
+        /// Shard → coordinator module: does this session live? A call; answered `SessionIs`.
+        46 => SessionAsk {
+            /// The session.
+            session: SessionNumber,
+        },
+        /// Coordinator module → shard that has asked. Of one that lives and dies later the shard hears by `SessionDead`.
+        47 => SessionIs {
+            /// It has joined, and was not declared dead.
+            lives: bool,
+        },
         /// Coordinator of a directory rename → coordinator module: let no other directory move. A call; answered `RenameTurn` when it is
         /// its turn.
         20 => RenameLock {

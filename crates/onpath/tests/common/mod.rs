@@ -10,6 +10,7 @@ pub mod clock;
 pub mod cluster;
 pub mod disk;
 pub mod liar;
+pub mod lies;
 pub mod model;
 pub mod net;
 pub mod process;
