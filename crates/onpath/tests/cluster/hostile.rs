@@ -5,6 +5,7 @@ use crate::common::cluster::{Cluster, Shape};
 use crate::common::liar::{Liar, Said};
 use crate::common::lies::{self, Tree};
 use crate::common::server::{Mount, Site, binary, run};
+use crate::common::strays;
 use crate::common::user::{ALICE, TEAM};
 use crate::common::{Over, PATIENCE, wait_until};
 use onpath_client::blocking::Client;
@@ -91,8 +92,8 @@ impl Attacked {
         let roles = map.roles().chain(map.path_nodes()).chain(switches);
         let malformed = self.count("", "messages_malformed");
         for role in roles.collect::<Vec<_>>() {
-            let strays = lies::strays(&liar, &[role], other.there.session, &self.tree);
-            lies::strays_are_dropped(&liar, &strays, || self.count("udp", "messages_foreign"));
+            let strays = strays::all(&liar, &[role], other.there.session, &self.tree);
+            strays::are_dropped(&liar, &strays, || self.count("udp", "messages_foreign"));
         }
         assert_eq!(other.ask(Request::Renew), Said::Reply(Reply::Done), "nobody has declared it dead");
         assert_eq!(self.count("", "messages_malformed"), malformed, "no role has heard any of them");
@@ -129,6 +130,9 @@ impl Attacked {
         let ticket = lies::tickets_are_of_one_file(&ended, &self.liar(), &self.tree);
         self.cluster.kill_servers();
         self.cluster.serve_all();
+        // A ticket outlives them, until it runs out.
+        let now_s = || SystemTime::UNIX_EPOCH.elapsed().expect("it is later").as_secs();
+        assert!(!lies::is_stale(&ended, ticket) || now_s() > u64::from(ticket.until_s));
         // Hosts that have started again do not know who has died.
         lies::strangers_leave_nothing(&stranger, &self.tree);
         for ticket in tickets {
@@ -136,9 +140,6 @@ impl Attacked {
             assert!(stranger.ask_once(again).is_none_or(|said| said.refusal().is_some()));
         }
         assert!(!lies::is_left(&ended, &self.tree));
-        // A ticket outlives them, until it runs out.
-        lies::reads(&ended, ticket);
-        let now_s = || SystemTime::UNIX_EPOCH.elapsed().expect("it is later").as_secs();
         while now_s() <= u64::from(ticket.until_s) + 2 {
             assert_eq!(ended.ask(Request::Renew), Said::Reply(Reply::Done));
             std::thread::sleep(Duration::from_millis(500));

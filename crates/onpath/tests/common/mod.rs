@@ -18,6 +18,7 @@ pub mod random;
 pub mod running;
 pub mod server;
 pub mod stall;
+pub mod strays;
 pub mod sys;
 pub mod terminal;
 pub mod tree;

@@ -3,6 +3,7 @@
 use crate::common::liar::{Liar, Said};
 use crate::common::lies::{self, Tree};
 use crate::common::server::{Site, binary};
+use crate::common::strays;
 use crate::common::user::{ALICE, ALICE_IN_TEAM, BOB, ROOT, TEAM, User};
 use crate::common::wait_until;
 use onpath_client::blocking::Client;
@@ -108,7 +109,7 @@ fn lies_are_refused() {
         lies::are_refused(&liar, &tree);
         let map = &liar.there.map;
         let roles: Vec<NodeId> = map.roles().chain(map.path_nodes()).collect();
-        let strays = lies::strays(&liar, &roles, other.there.session, &tree);
+        let strays = strays::all(&liar, &roles, other.there.session, &tree);
         let before = malformed();
         strays.iter().for_each(|stray| stray.send(&liar));
         // What is said by a stream is heard in order.
