@@ -37,6 +37,7 @@ fn mount(mounted: &Mounted, now_us: u64) -> Value {
         "version": text(&mounted.is.version.0),
         "uptime_ms": mounted.is.uptime_ms,
         "session": mounted.session.0,
+        "key": mounted.key.as_deref(),
         "heard_ms": now_us.saturating_sub(mounted.heard_us) / 1_000,
         "operations": mounted.operations,
         "per_second": mounted.per_second,

@@ -45,6 +45,7 @@ impl State {
         self.opens.gauges(all);
         self.filelocks.gauges(all);
         self.buried.gauges(all);
+        self.living.gauges(all);
         self.coordinator.gauges(operations, all);
     }
 }

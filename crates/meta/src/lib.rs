@@ -10,6 +10,7 @@ mod bounds;
 mod coord;
 mod dir;
 mod gauges;
+mod job;
 mod ops;
 pub mod planted;
 mod shard;

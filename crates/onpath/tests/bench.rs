@@ -549,6 +549,22 @@ fn indexes_that_are_none_are_refused() {
     assert!(index(&["--directories", "10"]).unwrap_err().contains("10"));
 }
 
+/// What each client does is counted for the same operations, so that the cost of its key can be told.
+#[test]
+fn clients_with_keys_and_without_are_compared() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let words = ["bench", "keys", "--operations", "100", "--rounds", "1", "--json", "--dir"].map(OsStr::new);
+    let output = server::run(words.into_iter().chain([dir.path().as_os_str()]));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = list(&report, "rows");
+    assert_eq!(rows.len(), 3 * 3, "{report}");
+    for row in rows {
+        ["servers_us", "client_us"].iter().for_each(|of| assert_spread(&row[*of], 0.0));
+    }
+    assert_empty(dir.path());
+}
+
 /// One request to any depth, so that no number grows with it but that of the walk by names.
 #[test]
 fn paths_of_several_depths_are_looked_at() {

@@ -20,6 +20,8 @@ pub struct Keys {
 /// The key of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnedKey {
+    /// What people call who has it.
+    pub name: Arc<str>,
     /// The key.
     pub key: Key,
     /// As whom alone whoever has it may act; nobody in particular if it allows any.

@@ -77,7 +77,9 @@ pub(super) fn owned(shared: &Keys, clients: &[ClientLine]) -> Result<BTreeMap<u3
         let key = Key::new(*key);
         let id = key.id();
         let is_new = shared.all().all(|other| other.id() != id);
-        if !is_new || owned.insert(id, OwnedKey { key, identity: identity.clone() }).is_some() {
+        if !is_new
+            || owned.insert(id, OwnedKey { name: name.as_str().into(), key, identity: identity.clone() }).is_some()
+        {
             return Err(name.clone());
         }
     }
@@ -100,7 +102,8 @@ mod tests {
         assert_eq!(parse(&text), Ok(read));
         assert!(text.ends_with("04 any\n") && text.contains("03 uid=1000 gid=100,27\n"), "{text}");
         let found = owned(&Keys::one(Key::new([7; KEY_BYTES])), &[alice.clone(), all.clone()]).unwrap();
-        assert_eq!(found[&Key::new([3; KEY_BYTES]).id()].identity, alice.identity);
+        let hers = &found[&Key::new([3; KEY_BYTES]).id()];
+        assert_eq!((&*hers.name, &hers.identity), ("alice", &alice.identity));
         assert_eq!(found[&Key::new([4; KEY_BYTES]).id()].identity, None);
         for other in [3, 7].map(|byte| ClientLine { key: [byte; KEY_BYTES], ..all.clone() }) {
             let refused = owned(&Keys::one(Key::new([7; KEY_BYTES])), &[alice.clone(), other]);

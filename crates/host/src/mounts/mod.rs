@@ -9,11 +9,11 @@ pub use told::{LEFT_AFTER, MOUNTS_MAX};
 
 use crate::node::Counters;
 use crate::sys;
-use onpath_wire::ids::SessionId;
+use onpath_wire::ids::{SessionId, SessionNumber};
 use onpath_wire::report::{MountIs, MountReport};
 use operations::counters;
-use std::sync::{Mutex, MutexGuard, OnceLock};
-use told::{Told, Way};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use told::{Teller, Told, Way};
 
 /// A mount that has told who it is.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct Mounted {
     pub is: MountIs,
     /// Its present session.
     pub session: SessionId,
+    /// What the key is called that it has come with; none of who has the cluster's, or needs none.
+    pub key: Option<Arc<str>>,
     /// When it was last heard of, monotonic microseconds.
     pub heard_us: u64,
     /// Operations that it has answered.
@@ -61,18 +63,18 @@ impl Mounts {
         assert!(self.own.set((session, source)).is_ok(), "one mount a process");
     }
 
-    /// A mount of another host tells what it has done.
-    pub fn tell(&self, session: SessionId, report: &MountReport) {
-        self.told().tell(session, report, Way::Datagrams, sys::mono_us());
+    /// A mount of another host, which has come with the key of that name if it has one of its own, tells what it has done.
+    pub fn tell(&self, session: SessionNumber, key: Option<Arc<str>>, report: &MountReport) {
+        self.told().tell(Teller { session, key, way: Way::Datagrams }, report, sys::mono_us());
     }
 
     /// A mount of this machine tells it by a stream, whose end [`Mounts::left`] tells.
-    pub fn tell_by_stream(&self, session: SessionId, report: &MountReport) {
-        self.told().tell(session, report, Way::Stream, sys::mono_us());
+    pub fn tell_by_stream(&self, session: SessionNumber, report: &MountReport) {
+        self.told().tell(Teller { session, key: None, way: Way::Stream }, report, sys::mono_us());
     }
 
     /// The stream of that session is over, and so is its mount, unless it tells more.
-    pub fn left(&self, session: SessionId) {
+    pub fn left(&self, session: SessionNumber) {
         self.told().left(session);
     }
 
@@ -93,6 +95,7 @@ impl Mounts {
             let report = source();
             Mounted {
                 session: *session,
+                key: None,
                 heard_us: now_us,
                 operations: report.answered,
                 per_second: 0.0,

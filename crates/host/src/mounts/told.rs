@@ -7,9 +7,10 @@
 
 use super::Mounted;
 use super::operations::{Operation, Operations, operations};
-use onpath_wire::ids::SessionId;
+use onpath_wire::ids::SessionNumber;
 use onpath_wire::report::{KINDS_MAX, MountIs, MountReport};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Mounts that are known at the same time; reports of further ones are counted and dropped.
@@ -20,6 +21,16 @@ pub const LEFT_AFTER: Duration = Duration::from_secs(60);
 const SILENT_US: u64 = 5_000_000;
 /// Longest name of a machine, and longest path, of which there is a report, bytes.
 const TEXT_BYTES_MAX: usize = 4_096;
+
+/// Who tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Teller {
+    /// Its session.
+    pub(super) session: SessionNumber,
+    /// The name of the key that it has come with, if that is its own.
+    pub(super) key: Option<Arc<str>>,
+    pub(super) way: Way,
+}
 
 /// How a mount tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +43,7 @@ pub(super) enum Way {
 
 struct Known {
     is: MountIs,
-    session: SessionId,
-    way: Way,
+    by: Teller,
     heard_us: u64,
     left: bool,
     last: Operations,
@@ -47,6 +57,8 @@ struct Known {
 
 pub(super) struct Told {
     known: HashMap<u64, Known>,
+    /// Which of them is that of a session.
+    of: HashMap<SessionNumber, u64>,
     sum: Operations,
     refused: u64,
     /// No mount that began later was ever forgotten, or told a former process.
@@ -56,7 +68,7 @@ pub(super) struct Told {
 impl Told {
     /// That of a process which begins now.
     pub(super) fn since(now_us: u64) -> Told {
-        Told { known: HashMap::new(), sum: Operations::new(), refused: 0, since_us: now_us }
+        Told { known: HashMap::new(), of: HashMap::new(), sum: Operations::new(), refused: 0, since_us: now_us }
     }
 
     pub(super) fn sum(&self) -> &Operations {
@@ -67,13 +79,17 @@ impl Told {
         self.refused
     }
 
-    pub(super) fn tell(&mut self, session: SessionId, report: &MountReport, way: Way, now_us: u64) {
+    /// Whether a report is of the mount that its session has: of one, and of none that others have come with, by another key. A mount that
+    /// goes on as another session is still the same.
+    fn is_its(&self, by: &Teller, id: u64) -> bool {
+        let is_other = self.of.get(&by.session).is_some_and(|other| *other != id);
+        !is_other && self.known.get(&id).is_none_or(|known| known.by.key == by.key)
+    }
+
+    pub(super) fn tell(&mut self, by: Teller, report: &MountReport, now_us: u64) {
         let MountIs { id, machine, mountpoint, version, .. } = &report.is;
-        if [machine, mountpoint, version].iter().any(|text| text.0.len() > TEXT_BYTES_MAX) {
-            self.refused += 1;
-            return;
-        }
-        if !self.known.contains_key(id) && !self.make_room(now_us) {
+        let is_short = [machine, mountpoint, version].iter().all(|text| text.0.len() <= TEXT_BYTES_MAX);
+        if !is_short || !self.is_its(&by, *id) || !self.known.contains_key(id) && !self.make_room(now_us) {
             self.refused += 1;
             return;
         }
@@ -82,8 +98,7 @@ impl Told {
         let counted_before = began_us < self.since_us;
         let known = self.known.entry(*id).or_insert_with(|| Known {
             is: MountIs::default(),
-            session,
-            way,
+            by: by.clone(),
             heard_us: now_us,
             left: false,
             last: if counted_before { now.clone() } else { Operations::new() },
@@ -106,10 +121,13 @@ impl Told {
         }
         let (more, took_ms) =
             (report.answered.saturating_sub(known.answered), report.is.uptime_ms - known.is.uptime_ms);
+        if known.by.session != by.session {
+            self.of.remove(&known.by.session);
+        }
+        self.of.insert(by.session, *id);
         *known = Known {
             is: report.is.clone(),
-            session,
-            way,
+            by,
             heard_us: now_us,
             left: report.leaves,
             last: now,
@@ -128,6 +146,7 @@ impl Told {
         }
         self.let_go(now_us);
         self.known.retain(|_, known| !known.left);
+        self.of.retain(|_, id| self.known.contains_key(id));
         let has_room = self.known.len() < MOUNTS_MAX;
         if has_room {
             self.since_us = now_us;
@@ -136,14 +155,14 @@ impl Told {
     }
 
     /// The stream of that session is over.
-    pub(super) fn left(&mut self, session: SessionId) {
-        self.known.values_mut().filter(|known| known.session == session).for_each(|known| known.left = true);
+    pub(super) fn left(&mut self, session: SessionNumber) {
+        self.known.values_mut().filter(|known| known.by.session == session).for_each(|known| known.left = true);
     }
 
     /// Whoever was silent for long has left.
     fn let_go(&mut self, now_us: u64) {
         let since = now_us.saturating_sub(LEFT_AFTER.as_micros() as u64);
-        let silent = |known: &&mut Known| known.way == Way::Datagrams && known.heard_us < since;
+        let silent = |known: &&mut Known| known.by.way == Way::Datagrams && known.heard_us < since;
         self.known.values_mut().filter(silent).for_each(|known| known.left = true);
     }
 
@@ -152,7 +171,8 @@ impl Told {
         self.let_go(now_us);
         let mounted = |known: &Known| Mounted {
             is: known.is.clone(),
-            session: known.session,
+            session: known.by.session.id(),
+            key: known.by.key.clone(),
             heard_us: known.heard_us,
             operations: known.answered,
             per_second: known.per_second,
@@ -176,6 +196,7 @@ impl Told {
 mod tests {
     use super::*;
     use onpath_wire::codec::Blob;
+    use onpath_wire::ids::SessionId;
     use onpath_wire::report::{LatencyReport, OperationReport};
 
     fn report(id: u64, (uptime_ms, lookups): (u64, u64), leaves: bool) -> MountReport {
@@ -186,6 +207,10 @@ mod tests {
         MountReport { is, leaves, operations: vec![lookup, evil], ..MountReport::default() }
     }
 
+    fn by(session: u64, way: Way) -> Teller {
+        Teller { session: SessionNumber(session), key: None, way }
+    }
+
     fn lookups(told: &Told) -> u64 {
         told.sum.values().map(Operation::count).sum()
     }
@@ -194,7 +219,7 @@ mod tests {
     fn the_sum_keeps_what_those_did_who_have_left() {
         let mut told = Told::since(0);
         let mut tell = |session, report: &MountReport, sum| {
-            told.tell(SessionId(session), report, Way::Datagrams, 10_000);
+            told.tell(by(session, Way::Datagrams), report, 10_000);
             assert_eq!((lookups(&told), told.sum.len()), (sum, 1));
         };
         tell(1, &report(7, (1, 3), false), 3);
@@ -207,33 +232,59 @@ mod tests {
         tell(4, &report(9, (1, 1), false), 11);
     }
 
+    /// Whoever has one key and one session fills no table, and does not pass for others.
+    #[test]
+    fn a_session_is_that_of_one_mount() {
+        let mut told = Told::since(0);
+        let as_alice = |session| Teller { key: Some("alice".into()), ..by(session, Way::Datagrams) };
+        for id in 1..=2 * MOUNTS_MAX as u64 {
+            told.tell(as_alice(1), &report(id, (1, 1), false), 1_000_000);
+        }
+        assert_eq!((told.known.len(), told.refused), (1, 2 * MOUNTS_MAX as u64 - 1));
+        told.tell(by(2, Way::Datagrams), &report(9_999, (1, 1), false), 1_000_000);
+        // Nor after it has left.
+        told.tell(as_alice(1), &report(1, (2, 1), true), 1_000_000);
+        told.tell(as_alice(1), &report(2, (1, 1), false), 1_000_000);
+        assert_eq!((told.known.len(), told.present(1_000_000).len()), (2, 1));
+        // The mount of somebody else, by its number.
+        told.tell(as_alice(3), &report(9_999, (9, 1_000), true), 1_000_000);
+        let [mounted] = told.present(1_000_000).try_into().expect("one");
+        assert_eq!((mounted.session, mounted.key, lookups(&told)), (SessionId(2), None, 2));
+        // It may go on as another session, and then has that one no more.
+        told.tell(as_alice(4), &report(1, (3, 1), false), 1_000_000);
+        told.tell(as_alice(4), &report(2, (1, 1), false), 1_000_000);
+        assert_eq!((told.known.len(), told.of.len()), (2, 2));
+        let keys: Vec<_> = told.present(1_000_000).into_iter().filter_map(|mounted| mounted.key).collect();
+        assert_eq!(keys, [Arc::from("alice")]);
+    }
+
     #[test]
     fn numbers_that_cannot_be_are_no_harm() {
         let mut told = Told::since(0);
         for id in 1..=3 {
-            told.tell(SessionId(1), &report(id, (1, u64::MAX), false), Way::Datagrams, 10_000);
+            told.tell(by(id, Way::Datagrams), &report(id, (1, u64::MAX), false), 10_000);
         }
         let more = report(4, (1, 1), false);
         let operations = [
             more.operations.clone(),
             vec![OperationReport { name: Blob(b"read".to_vec()), ..more.operations[0].clone() }],
         ];
-        told.tell(SessionId(1), &MountReport { operations: operations.concat(), ..more }, Way::Datagrams, 10_000);
+        told.tell(by(4, Way::Datagrams), &MountReport { operations: operations.concat(), ..more }, 10_000);
         assert_eq!(told.sum.values().map(Operation::count).fold(0, u64::saturating_add), u64::MAX);
     }
 
     fn fill(told: &mut Told, way: Way, now_us: u64) {
-        (0..MOUNTS_MAX as u64).for_each(|id| told.tell(SessionId(id as u32), &report(id, (1, 1), false), way, now_us));
+        (0..MOUNTS_MAX as u64).for_each(|id| told.tell(by(id, way), &report(id, (1, 1), false), now_us));
     }
 
     #[test]
     fn mounts_are_bounded_and_those_who_left_make_room() {
         let mut told = Told::since(0);
         fill(&mut told, Way::Datagrams, 1_000_000);
-        told.tell(SessionId(1), &report(u64::MAX, (1, 1), false), Way::Datagrams, 1_000_000);
+        told.tell(by(9_999, Way::Datagrams), &report(u64::MAX, (1, 1), false), 1_000_000);
         assert_eq!((lookups(&told), told.refused), (MOUNTS_MAX as u64, 1));
         let later_us = 1_000_001 + LEFT_AFTER.as_micros() as u64;
-        told.tell(SessionId(1), &report(u64::MAX, (0, 1), false), Way::Datagrams, later_us);
+        told.tell(by(9_999, Way::Datagrams), &report(u64::MAX, (0, 1), false), later_us);
         assert_eq!((lookups(&told), told.known.len()), (MOUNTS_MAX as u64 + 1, 1));
     }
 
@@ -242,20 +293,20 @@ mod tests {
         let mut told = Told::since(0);
         fill(&mut told, Way::Datagrams, 1_000_000);
         let later_us = 2_000_000 + LEFT_AFTER.as_micros() as u64;
-        told.tell(SessionId(1), &report(u64::MAX, (0, 1), false), Way::Datagrams, later_us);
+        told.tell(by(9_999, Way::Datagrams), &report(u64::MAX, (0, 1), false), later_us);
         let back = |lookups| report(7, (1 + later_us / 1_000 - 1_000, lookups), false);
-        told.tell(SessionId(7), &back(5), Way::Datagrams, later_us);
+        told.tell(by(7, Way::Datagrams), &back(5), later_us);
         assert_eq!(lookups(&told), MOUNTS_MAX as u64 + 1);
-        told.tell(SessionId(7), &back(9), Way::Datagrams, later_us);
+        told.tell(by(7, Way::Datagrams), &back(9), later_us);
         assert_eq!(lookups(&told), MOUNTS_MAX as u64 + 5, "what it does from now on counts");
     }
 
     #[test]
     fn one_that_has_told_a_former_process_is_counted_from_now_on() {
         let mut told = Told::since(5_000_000);
-        told.tell(SessionId(1), &report(7, (3_000, 100), false), Way::Datagrams, 6_000_000);
-        told.tell(SessionId(1), &report(7, (4_000, 103), false), Way::Datagrams, 7_000_000);
-        told.tell(SessionId(2), &report(8, (1_500, 20), false), Way::Datagrams, 7_000_000);
+        told.tell(by(1, Way::Datagrams), &report(7, (3_000, 100), false), 6_000_000);
+        told.tell(by(1, Way::Datagrams), &report(7, (4_000, 103), false), 7_000_000);
+        told.tell(by(2, Way::Datagrams), &report(8, (1_500, 20), false), 7_000_000);
         assert_eq!(lookups(&told), 23);
     }
 
@@ -263,8 +314,8 @@ mod tests {
     fn one_that_tells_another_host_is_known_and_not_counted() {
         let mut told = Told::since(0);
         let other = |answered| MountReport { answered, ..report(7, (answered, 5), false) }.to_others();
-        told.tell(SessionId(1), &other(1_000), Way::Datagrams, 2_000_000);
-        told.tell(SessionId(1), &other(3_000), Way::Datagrams, 4_000_000);
+        told.tell(by(1, Way::Datagrams), &other(1_000), 2_000_000);
+        told.tell(by(1, Way::Datagrams), &other(3_000), 4_000_000);
         let [mounted] = told.present(4_000_000).try_into().expect("one");
         assert_eq!((mounted.operations, mounted.per_second), (3_000, 1_000.0));
         assert_eq!((told.counted(20_000_000), lookups(&told)), ([0, 0], 0));
@@ -277,9 +328,9 @@ mod tests {
         let later_us = 2 * LEFT_AFTER.as_micros() as u64;
         assert_eq!(told.counted(1_000_000), [MOUNTS_MAX as u64, 0]);
         assert_eq!(told.counted(later_us), [MOUNTS_MAX as u64; 2]);
-        told.tell(SessionId(1), &report(u64::MAX, (0, 1), false), Way::Stream, later_us);
+        told.tell(by(9_999, Way::Stream), &report(u64::MAX, (0, 1), false), later_us);
         assert_eq!((told.known.len(), told.refused), (MOUNTS_MAX, 1), "none of them makes room");
-        told.left(SessionId(3));
+        told.left(SessionNumber(3));
         assert_eq!(told.counted(later_us), [MOUNTS_MAX as u64 - 1; 2]);
     }
 }

@@ -414,7 +414,7 @@ fn run(shared: &Arc<Shared>, welcomed: Welcomed, stream: UnixStream) {
         tracing::warn!(%session, error = %ended, "a stream is closed");
     }
     conn.close();
-    shared.node.mounts().left(session.id());
+    shared.node.mounts().left(session);
     shared.node.detach(address, &link);
     shared.open.lock().expect("the table does not panic").remove(&session.id());
     // When this process stops, its sessions live on in the next one.
@@ -450,7 +450,7 @@ fn serve_messages(
             }
             // Whoever has a mount is root, or the owner.
             Ok(Received::Control(Control::Report { report })) if bound.is_none() => {
-                shared.node.mounts().tell_by_stream(session.id(), &report)
+                shared.node.mounts().tell_by_stream(session, &report)
             }
             Ok(Received::Message(..) | Received::Control(Control::Report { .. })) => {
                 shared.counts.foreign.fetch_add(1, Ordering::Relaxed);

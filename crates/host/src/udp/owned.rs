@@ -22,6 +22,14 @@ impl Shared {
         }
     }
 
+    /// What the key of a holder is called, if he has one of his own.
+    pub(super) fn name_of(&self, holder: Holder) -> Option<Arc<str>> {
+        match holder {
+            Holder::Key { id } => self.config.keyring.owned(id).map(|owned| owned.name),
+            Holder::Anybody | Holder::User { .. } => None,
+        }
+    }
+
     /// From now on a peer is its holder's; false if there is no such one.
     pub(super) fn bind(&self, state: &mut OtherState, holder: Holder) -> bool {
         let (version, session) = (self.config.keyring.version(), state.session);

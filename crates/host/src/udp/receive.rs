@@ -247,9 +247,15 @@ impl Shared {
 
     /// A mount has told what it did.
     fn reported(&self, other: &Other, packet: &Packet) {
-        let session = session_of(other.endpoint).filter(|_| self.serves);
-        match (session, MountReport::from_bytes(&packet.head)) {
-            (Some(session), Ok(report)) => self.node().mounts().tell(session, &report),
+        let is_client = self.serves && session_of(other.endpoint).is_some();
+        match MountReport::from_bytes(&packet.head) {
+            Ok(report) if is_client => {
+                let (session, holder) = {
+                    let state = other.lock();
+                    (state.session, state.holder)
+                };
+                self.node().mounts().tell(session, self.name_of(holder), &report);
+            }
             _ => _ = self.counts.foreign.fetch_add(1, Ordering::Relaxed),
         }
     }

@@ -12,6 +12,7 @@ pub(crate) mod filelock;
 pub(crate) mod getattr;
 pub(crate) mod kinds;
 pub(crate) mod link;
+pub(crate) mod living;
 mod lock;
 pub(crate) mod lockgrace;
 pub(crate) mod lookup;
@@ -62,6 +63,8 @@ pub(crate) struct Req {
     pub(crate) caller: Caller,
     /// Its session is bound, and believed nothing that it could lie about: the inode that it asks about, or the root.
     pub(crate) bound: Option<InodeId>,
+    /// It is such a session's, and leaves something here that goes with the session's death: that must live ([`living`]).
+    pub(crate) must_live: bool,
     /// What is told with the answer.
     pub(crate) way: Option<Box<Way>>,
     /// What the switch has said of the directory asked about.
@@ -118,6 +121,9 @@ pub(crate) type Step = Result<Reply, Stop>;
 
 /// First thing in the step of every operation that changes something: a retried request gets its first result, a late one is not executed.
 pub(crate) fn begin(core: &mut Core, req: &Req) -> Result<(), Stop> {
+    if req.must_live && !living::lives(core, req.number()) {
+        return Err(Stop::Over); // it has died while this waited
+    }
     match core.state.replies.seen(req.session, req.seq) {
         Seen::New if is_late(core, req.until_ns) => Err(Stop::Late),
         Seen::New => Ok(()),
@@ -159,6 +165,9 @@ pub(crate) async fn run(cx: Cx, job: Job) {
 }
 
 async fn dispatch(cx: &Cx, req: &Req, mut request: Request) -> Step {
+    if req.must_live {
+        living::known(cx, req).await?;
+    }
     if req.bound.is_some() {
         request = cx.with(|core| bound::believed(core, req, request))?;
     }
@@ -236,8 +245,9 @@ fn conclude(core: &mut Core, cx: &Cx, req: &Req, outcome: Step, unsent: bool) {
     };
     kinds::count_reply(core, req, &reply);
     // What left no record is remembered all the same, a question too: the client goes on under another number, and a
-    // late copy of this request must not be executed then. A queued lock is not answered yet.
+    // late copy of this request must not be executed then. A queued lock is not answered yet. Of who has not joined nothing is remembered.
     if req.remembered
+        && (!req.must_live || living::lives(core, req.number()))
         && !planted::is(Planted::ForgetfulOfFailures)
         && reply != Reply::Queued
         && matches!(core.state.replies.seen(req.session, req.seq), Seen::New)

@@ -340,6 +340,7 @@ pub(crate) fn session_dead(cx: &Cx, from: ShardId, seq: RequestSeq, session: Ses
 /// Drops everything that a dead session holds here.
 pub(crate) fn bury(core: &mut Core, dead: SessionNumber) {
     let session = dead.id();
+    core.state.living.forget(dead);
     let (closed, reserved) = core.state.opens.forget(session);
     for id in closed {
         if core.state.inodes.nlink(id) == Some(0) {

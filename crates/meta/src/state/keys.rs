@@ -3,7 +3,7 @@
 use onpath_kernel::Key;
 use onpath_store::Named;
 use onpath_wire::hash::inode_hash;
-use onpath_wire::ids::{InodeId, SessionId, TxnId};
+use onpath_wire::ids::{InodeId, SessionId, SessionNumber, TxnId};
 use onpath_wire::innet::Fingerprint;
 
 /// Lock of a name.
@@ -59,4 +59,9 @@ pub(crate) const ALONE: u64 = 0x616c_6f6e_6500_0006;
 /// Where the deaths of a session wait.
 pub(crate) fn session(session: SessionId) -> u64 {
     u64::from(session.0) ^ 0x7365_7373_696f_0004
+}
+
+/// Where requests wait until it is known whether their bound session lives.
+pub(crate) fn living(session: SessionNumber) -> u64 {
+    session.0 ^ 0x6c69_7669_6e67_000a
 }

@@ -24,6 +24,7 @@ use crate::dir::epoch::Epochs;
 use crate::dir::mark::Marks;
 use crate::ops::datapending::Drops;
 use crate::ops::filelock::FileLocks;
+use crate::ops::living::Living;
 use crate::ops::lockgrace::{Grace, Returning};
 use crate::ops::opens::Opens;
 use crate::ops::pages::Writers;
@@ -58,6 +59,7 @@ pub(crate) struct State {
     pub(crate) turn: Turn,
     pub(crate) replies: Replies,
     pub(crate) buried: Buried,
+    pub(crate) living: Living,
     pub(crate) opens: Opens,
     /// Of what bound sessions show.
     pub(crate) tickets: TicketKey,
@@ -176,6 +178,7 @@ impl State {
             turn: Turn::default(),
             replies: Replies::default(),
             buried: Buried::default(),
+            living: Living::default(),
             opens: Opens::default(),
             tickets: config.inner.tickets(),
             writers: Writers::default(),

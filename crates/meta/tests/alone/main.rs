@@ -2,6 +2,7 @@
 
 mod forwarded;
 mod hostile;
+mod living;
 mod objects;
 mod sessions;
 mod writes;

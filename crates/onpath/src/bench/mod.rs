@@ -5,6 +5,7 @@ mod cost;
 mod floor;
 mod forms;
 mod index;
+mod keys;
 mod net;
 mod paths;
 mod posix;
@@ -45,6 +46,8 @@ enum BenchCommand {
     Forms(forms::FormsArgs),
     /// Compares the indexes that a path node can have, in turn: memory, loads, lookups, renames.
     Index(index::IndexArgs),
+    /// Compares what clients cost hosts by the keys that they have: none, one for any user, one with an owner; over UDP, in turn.
+    Keys(keys::KeysArgs),
     /// The other process of an echo of `bench net`.
     #[command(hide = true)]
     Echo(net::EchoArgs),
@@ -71,6 +74,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {
         BenchCommand::Paths(args) => paths::run(&args),
         BenchCommand::Forms(args) => forms::run(&args),
         BenchCommand::Index(args) => index::run(&args),
+        BenchCommand::Keys(args) => keys::run(&args),
         BenchCommand::Echo(args) => net::serve_echo(&args),
         BenchCommand::Worker(args) => posix::work(&args),
     }

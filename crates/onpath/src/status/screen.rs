@@ -123,19 +123,18 @@ fn mounts(mounts: &[MountLine], present: usize) -> String {
     if mounts.is_empty() {
         return "no mounts".to_owned();
     }
-    let mut table = table(&["mount", "process", "up", "version", "operations/s", "heard"]);
+    let with_keys = mounts.iter().any(|mount| mount.key.is_some());
+    let mut header = vec!["mount", "process", "up", "version", "operations/s", "heard"];
+    header.extend(with_keys.then_some("key"));
+    let mut table = table(&header);
     for mount in mounts {
         let heard = mount.heard_seconds as u64; // whatever was told
         let heard = if heard < 2 { "now".to_owned() } else { format!("{heard} s ago") };
         let rate = format!("{:.0}", mount.operations_per_second);
-        table.add_row([
-            cell(&mount.mount),
-            mount.pid.to_string(),
-            age(mount.age_seconds),
-            cell(&mount.version),
-            rate,
-            heard,
-        ]);
+        let (up, version) = (age(mount.age_seconds), cell(&mount.version));
+        let mut row = vec![cell(&mount.mount), mount.pid.to_string(), up, version, rate, heard];
+        row.extend(with_keys.then(|| cell(mount.key.as_deref().unwrap_or("-"))));
+        table.add_row(row);
     }
     format!("{table}\n{}", more(present, mounts.len()))
 }
@@ -155,6 +154,7 @@ mod tests {
                 mount: "m:/m".to_owned(),
                 pid: 1,
                 version: String::new(),
+                key: None,
                 age_seconds: seconds,
                 operations_per_second: seconds,
                 heard_seconds: seconds,

@@ -66,6 +66,8 @@ pub(super) struct MountLine {
     pub(super) mount: String,
     pub(super) pid: u64,
     pub(super) version: String,
+    /// The name of the key that it has come with, if that is its own.
+    pub(super) key: Option<String>,
     pub(super) age_seconds: f64,
     pub(super) operations_per_second: f64,
     pub(super) heard_seconds: f64,
@@ -167,6 +169,7 @@ fn line(own: f64, mount: &Value) -> MountLine {
         mount: name(mount),
         pid: mount["pid"].as_u64().unwrap_or_default(),
         version: mount["version"].as_str().unwrap_or_default().to_owned(),
+        key: mount["key"].as_str().map(str::to_owned),
         age_seconds: seconds(&mount["uptime_ms"]),
         operations_per_second: rate(mount) + own,
         heard_seconds: seconds(&mount["heard_ms"]),

@@ -4,6 +4,7 @@ mod clients;
 mod covered;
 mod failures;
 mod forms;
+mod hostile;
 mod kept;
 mod keys;
 mod load;

@@ -1,24 +1,29 @@
 //! A client that says whatever a test wants it to say: its messages are made by hand, and nothing of a session's own checks is between it
 //! and the hosts.
 
-use onpath_client::way::{There, Way};
+use onpath_client::key;
+use onpath_client::way::{There, Way, WayError};
 use onpath_host::journal::Commit;
 use onpath_host::member::NoJournal;
 use onpath_host::node::{HostedRole, NoEffects, Node, NodeBuilder, Port};
 use onpath_host::stream::{Attached, ClientHooks, StreamClient, StreamError};
+use onpath_host::udp::{Endpoint, EndpointConfig, EndpointHooks, Wait, endpoint_of_session};
 use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_wire::caller::Caller;
 use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::identity::Refusal;
-use onpath_wire::ids::{InodeId, NodeId, RecordSeq, RequestSeq, SessionNumber, Stamp, Term};
+use onpath_wire::ids::{InodeId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionNumber, Stamp, Term};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
+use onpath_wire::report::{MountIs, MountReport};
+use onpath_wire::request::describe::About;
 use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::ticket::Ticket;
 use onpath_wire::{Header, MessageKind};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -70,6 +75,16 @@ impl ClientHooks for Hooks {
     fn refused(&self, _: &Node, _: &StreamError) {}
 }
 
+impl EndpointHooks for Hooks {
+    fn began_anew(&self, _: &Node, _: &[NodeId]) {}
+}
+
+/// By which way its messages go.
+enum Carrier {
+    Stream(Attached),
+    Udp(Endpoint),
+}
+
 /// What a host says to a lie.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
@@ -100,29 +115,69 @@ pub struct Liar {
     count: Cell<u64>,
     /// What it was told.
     pub there: There,
-    way: Attached,
+    way: Carrier,
 }
 
 impl Liar {
     /// Comes in by the socket of a DIR, as the user of this thread, and is a session.
     pub fn at(dir: &Path) -> Liar {
+        let liar = Liar::stranger_at(dir);
+        liar.attach();
+        liar
+    }
+
+    /// The same without saying that it is a session.
+    pub fn stranger_at(dir: &Path) -> Liar {
         let stream = StreamClient::connect(dir).expect("everybody is let in");
-        let (there, stream) = match Way::Stream(stream, String::new()) {
-            way @ Way::Stream(..) => (way.there(), way),
-            Way::Udp(..) => unreachable!("it is a stream"),
-        };
+        Liar::by(Way::Stream(stream, String::new()), None)
+    }
+
+    /// Comes in to the hosts of a URL, with this key, and is a session.
+    pub fn over(url: &str, key_file: &Path, patience: Duration) -> Result<Liar, WayError> {
+        let liar = Liar::stranger_over(url, key_file, patience)?;
+        liar.attach();
+        Ok(liar)
+    }
+
+    /// The same without saying that it is a session.
+    pub fn stranger_over(url: &str, key_file: &Path, patience: Duration) -> Result<Liar, WayError> {
+        let way = Way::find(Path::new(url), Some(key_file), patience)?;
+        Ok(Liar::by(way, Some(key_file)))
+    }
+
+    fn by(way: Way, key_file: Option<&Path>) -> Liar {
+        let there = way.there();
         let (answers, heard) = channel();
         let mut builder = NodeBuilder::new();
         let mouth = Mouth { answers, outputs: VecDeque::new() };
         let port = builder.add(NodeId::session(there.session.id()), mouth, NoEffects);
         let node = builder.start(Commit::Interval(1), None, Arc::new(NoJournal));
-        let Way::Stream(stream, _) = stream else { unreachable!("it is a stream") };
-        let way = stream.start(&node, Hooks).expect("a thread");
+        let way = match way {
+            Way::Stream(stream, _) => Carrier::Stream(stream.start(&node, Hooks).expect("a thread")),
+            Way::Udp(joined, ..) => {
+                let config = EndpointConfig {
+                    me: endpoint_of_session(joined.pass.session.id()),
+                    cluster: joined.cluster.fsid as u32,
+                    keys: key::keys_of(key_file).expect("a key"),
+                    bind: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+                    hosts: joined.hosts,
+                    serves: false,
+                    wait: Wait::Block,
+                    pass: joined.pass,
+                };
+                let endpoint = Endpoint::bind(config, Hooks).expect("a socket");
+                endpoint.start(&node).expect("threads");
+                Carrier::Udp(endpoint)
+            }
+        };
         let (terms, tickets) = (RefCell::default(), RefCell::default());
-        let liar = Liar { node, port, answers: heard, terms, tickets, count: Cell::new(0), there, way };
-        let joined = liar.ask(Request::Attach { again: false });
+        Liar { node, port, answers: heard, terms, tickets, count: Cell::new(0), there, way }
+    }
+
+    /// Says that it is a session.
+    pub fn attach(&self) {
+        let joined = self.ask(Request::Attach { again: false });
         assert!(matches!(joined, Said::Reply(Reply::Attached { .. })), "{joined:?}");
-        liar
     }
 
     /// Who it really is.
@@ -142,9 +197,22 @@ impl Liar {
 
     /// Asks in the name of a session.
     pub fn say_as(&self, session: SessionNumber, caller: Caller, request: Request) -> Said {
-        let map = &self.there.map;
-        let to = NodeId::shard(map.shard(request.describe().about.slot(map)));
+        let to = self.asked_about(&request);
         self.say(to, MessageKind::Request, session, &RequestBody { caller, request }, &[])
+    }
+
+    /// Who is asked that.
+    fn asked_about(&self, request: &Request) -> NodeId {
+        let (map, about) = (&self.there.map, request.describe().about);
+        let path_node = map.path_nodes().next().filter(|_| matches!(about, About::Path(_)));
+        path_node.unwrap_or_else(|| NodeId::shard(map.shard(about.slot(map))))
+    }
+
+    /// Asks once; nothing if there is no answer in time.
+    pub fn ask_once(&self, request: Request) -> Option<Said> {
+        let to = self.asked_about(&request);
+        let body = RequestBody { caller: self.me(), request };
+        self.say_once(to, MessageKind::Request, self.there.session, &body, &[])
     }
 
     /// Asks something else under the number of its last question.
@@ -160,32 +228,85 @@ impl Liar {
 
     /// Asks a data node with this ticket.
     pub fn show(&self, ticket: Ticket, request: &DataRequest, bulk: &[u8]) -> Said {
-        self.ask_data(DataRequest::Shown { ticket, source: None, request: Blob(request.to_bytes()) }, bulk)
+        self.show_both(ticket, None, request, bulk)
     }
 
-    /// Asks a data node.
+    /// Asks that once; nothing if there is no answer in time.
+    pub fn show_once(&self, ticket: Ticket, request: &DataRequest) -> Option<Said> {
+        let to = self.there.map.data(ticket.data.inode);
+        let shown = DataRequest::Shown { ticket, source: None, request: Blob(request.to_bytes()) };
+        self.say_once(to, MessageKind::Data, self.there.session, &shown, &[])
+    }
+
+    /// Asks with one for the file of which a copy reads, too.
+    pub fn show_both(&self, ticket: Ticket, source: Option<Ticket>, request: &DataRequest, bulk: &[u8]) -> Said {
+        self.ask_data(DataRequest::Shown { ticket, source, request: Blob(request.to_bytes()) }, bulk)
+    }
+
+    /// Asks the data node of the file that it is about, or of the root.
     pub fn ask_data(&self, request: DataRequest, bulk: &[u8]) -> Said {
-        let to = self.there.map.data(request.describe().data.expect("of a file").inode);
+        let to = self.there.map.data(request.describe().data.map_or(InodeId::ROOT, |data| data.inode));
         self.say(to, MessageKind::Data, self.there.session, &request, bulk)
     }
 
     fn say(&self, to: NodeId, kind: MessageKind, session: SessionNumber, body: &impl Wire, bulk: &[u8]) -> Said {
+        let said = self.say_once(to, kind, session, body, bulk);
+        let again = |_| {
+            self.count.set(self.count.get() - 1);
+            self.say_once(to, kind, session, body, bulk)
+        };
+        said.or_else(|| (1..TIMES).find_map(again)).expect("an answer")
+    }
+
+    /// Sends a question under its next number; nothing if it is to be sent again.
+    fn say_once(
+        &self,
+        to: NodeId,
+        kind: MessageKind,
+        session: SessionNumber,
+        body: &impl Wire,
+        bulk: &[u8],
+    ) -> Option<Said> {
         self.count.set(self.count.get() + 1);
         let seq = session.request(RequestSeq(self.count.get()));
-        for _ in 0..TIMES {
-            let mut header = Header::new(kind, NodeId::session(session.id()), seq);
-            let now_ns = SystemTime::UNIX_EPOCH.elapsed().expect("it is later").as_nanos() as u64;
-            header.cluster = self.there.fsid as u32;
-            header.term = self.terms.borrow().get(&to).copied().unwrap_or_default();
-            header.stamp = Stamp(now_ns);
-            header.of_request_mut().expect("a request").tell_until(now_ns + 3_600_000_000_000);
-            let packet = Packet::with_bulk(&header, body, bulk.to_vec().into());
-            self.node.submit(&self.port, (to, packet));
-            if let Some(said) = self.hear(to, seq) {
-                return said;
-            }
+        let header = self.header(to, kind, NodeId::session(session.id()), seq);
+        self.node.submit(&self.port, (to, Packet::with_bulk(&header, body, bulk.to_vec().into())));
+        self.hear(to, seq)
+    }
+
+    fn header(&self, to: NodeId, kind: MessageKind, source: NodeId, seq: RequestSeq) -> Header {
+        let mut header = Header::new(kind, source, seq);
+        let now_ns = SystemTime::UNIX_EPOCH.elapsed().expect("it is later").as_nanos() as u64;
+        header.cluster = self.there.fsid as u32;
+        header.term = self.terms.borrow().get(&to).copied().unwrap_or_default();
+        header.stamp = Stamp(now_ns);
+        header.of_request_mut().into_iter().for_each(|asked| asked.tell_until(now_ns + 3_600_000_000_000));
+        header
+    }
+
+    /// Sends a message of any kind in the name of anybody; `forwarded`: as a path node passes requests on. No answer is waited for.
+    pub fn send(&self, to: NodeId, source: NodeId, kind: MessageKind, body: &[u8], forwarded: bool) {
+        self.count.set(self.count.get() + 1);
+        let seq = match source.class() {
+            Some(NodeClass::Session) => self.there.session.request(RequestSeq(self.count.get())),
+            _ => RequestSeq(self.count.get()),
+        };
+        let mut header = self.header(to, kind, source, seq);
+        header.of_request_mut().into_iter().for_each(|asked| asked.forwarded = forwarded);
+        let mut head = Vec::new();
+        header.put(&mut head);
+        head.extend_from_slice(body);
+        self.node.submit(&self.port, (to, Packet::encoded(head, Vec::new().into())));
+    }
+
+    /// Says that it is a mount with this number.
+    pub fn say_mount(&self, id: u64) {
+        let is = MountIs { id, uptime_ms: 1, ..MountIs::default() };
+        let report = MountReport { is, ..MountReport::default() };
+        match &self.way {
+            Carrier::Stream(stream) => stream.tell(report),
+            Carrier::Udp(endpoint) => endpoint.tell(NodeId::shard(self.there.map.coordinator()), &report),
         }
-        panic!("no answer")
     }
 
     /// The answer to a question; none if the question is to be sent again.
@@ -218,7 +339,10 @@ impl Liar {
 
 impl Drop for Liar {
     fn drop(&mut self) {
-        self.way.stop();
+        match &self.way {
+            Carrier::Stream(stream) => stream.stop(),
+            Carrier::Udp(endpoint) => endpoint.stop(),
+        }
         self.node.stop();
     }
 }

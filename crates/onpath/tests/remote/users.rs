@@ -1,23 +1,20 @@
 //! On the socket of a DIR everybody is who the kernel says, and nobody else.
 
 use crate::common::liar::{Liar, Said};
-use crate::common::server::{Mount, Site, binary};
-use crate::common::user::{ALICE, ALICE_IN_TEAM, BOB, TEAM, User};
+use crate::common::lies::{self, Tree};
+use crate::common::server::{Site, binary};
+use crate::common::strays;
+use crate::common::user::{ALICE, ALICE_IN_TEAM, BOB, ROOT, TEAM, User};
+use crate::common::wait_until;
 use onpath_client::blocking::Client;
 use onpath_client::{Caller, OpenOptions, Options};
 use onpath_host::stream::{ANSWER_WITHIN, examine, request_inspection, request_status};
-use onpath_wire::caller::{Caller as Asks, Caps, Groups, cap};
-use onpath_wire::codec::Blob;
-use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::errno::Errno;
 use onpath_wire::identity::Refusal;
-use onpath_wire::ids::{Cookie, DataId, Generation, InodeId, SessionNumber};
-use onpath_wire::inode::Kind;
-use onpath_wire::name::Name;
+use onpath_wire::ids::{InodeId, NodeId};
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{FileLock, LockKind, NewNode, Request, SetAttr, open, set};
-use onpath_wire::ticket::{Ticket, right};
-use onpath_wire::xattr::XattrName;
+use onpath_wire::request::{FileLock, LockKind, Request, SetAttr, open, set};
+use onpath_wire::ticket::right;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -35,27 +32,11 @@ fn error_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A directory of nobody but root, with a file, and one of Alice's.
-fn make_tree(mount: &Mount) {
-    let root = mount.path();
-    fs::create_dir(root.join("closed")).expect("mkdir");
-    fs::write(root.join("closed/file"), "secret").expect("write");
-    fs::set_permissions(root.join("closed"), Permissions::from_mode(0o700)).expect("chmod");
-    fs::set_permissions(root.join("closed/file"), Permissions::from_mode(0o600)).expect("chmod");
-    fs::create_dir(root.join("team")).expect("mkdir");
-    chown(root.join("team"), Some(0), Some(TEAM)).expect("chown");
-    fs::set_permissions(root.join("team"), Permissions::from_mode(0o750)).expect("chmod");
-    fs::write(root.join("team/file"), "ours").expect("write");
-    fs::write(root.join("open"), "everybody's").expect("write");
-    fs::create_dir(root.join("alice")).expect("mkdir");
-    chown(root.join("alice"), Some(ALICE.uid), Some(ALICE.gid)).expect("chown");
-}
-
 #[test]
 fn a_user_sees_what_the_user_may_see() {
     let Some(site) = Site::new("remote::users::a_user_sees_what_the_user_may_see") else { return };
     let mount = site.dev(&["--shards", "2"]);
-    make_tree(&mount);
+    Tree::make(mount.path());
     let said = onpath(&site, ALICE, &["stat", "/open", "/alice"]);
     assert!(said.status.success(), "{}", error_of(&said));
     let said = onpath(&site, ALICE, &["stat", "/closed/file"]);
@@ -116,99 +97,51 @@ fn streams_of_a_user_are_bounded() {
     mount.stop();
 }
 
-fn name(name: &[u8]) -> Name {
-    Name::new(name).expect("a name")
-}
-
 /// A client that lies in every field gets nothing that its user does not.
 #[test]
 fn lies_are_refused() {
     let Some(site) = Site::new("remote::users::lies_are_refused") else { return };
     let mount = site.dev(&["--shards", "2"]);
-    make_tree(&mount);
-    let ino = |path: &str| InodeId(fs::metadata(mount.path().join(path)).expect("it is there").ino());
-    let (closed, secret, mine) = (ino("closed"), ino("closed/file"), ino("alice"));
+    let tree = Tree::make(mount.path());
+    let malformed = || ROOT.run(|| site.status().sum("", &["messages_malformed"]));
     ALICE_IN_TEAM.run(|| {
-        let liar = Liar::at(&site.state());
-        let me = liar.me();
-        assert_eq!((me.uid, me.gid), (ALICE.uid, ALICE.gid));
-        let look = || Request::Lookup { parent: closed, name: name(b"file") };
-        let groups = |member: &[u32], stranger: &[u32]| Groups { member: member.into(), stranger: stranger.into() };
-        let root = Asks { caps: Caps::exactly(cap::ALL), ..Asks::default() };
-        for (caller, why) in [
-            (root, Refusal::Uid),
-            (Asks::default(), Refusal::Uid),
-            (Asks { uid: BOB.uid, ..me.clone() }, Refusal::Uid),
-            (Asks { gid: 0, ..me.clone() }, Refusal::Gid),
-            (Asks { groups: groups(&[0], &[]), ..me.clone() }, Refusal::Groups),
-            (Asks { groups: groups(&[], &[TEAM]), ..me.clone() }, Refusal::Groups),
-            (Asks { caps: Caps::exactly(cap::DAC_OVERRIDE), ..me.clone() }, Refusal::Capabilities),
-            (Asks { free_links: true, ..me.clone() }, Refusal::Capabilities),
-        ] {
-            for request in [look(), Request::Renew, Request::GetAttr { id: mine }] {
-                assert_eq!(liar.ask_as(caller.clone(), request).refusal(), Some(why), "{caller:?}");
-            }
-        }
-        assert_eq!(liar.ask(look()), Said::Reply(Reply::Failed { errno: Errno::EACCES }), "as oneself it is asked");
-        let (uid, lock) = (0, FileLock { flock: false, kind: LockKind::Write, start: 0, end: 1, owner: 1, pid: 1 });
-        let change = |valid| Request::SetAttr { id: secret, set: SetAttr { valid, uid, ..SetAttr::default() } };
-        let device = |kind, rdev| {
-            let node = NewNode { kind, mode: 0o666, umask: 0, rdev, target: Blob::default(), open: 0 };
-            Request::Create { parent: mine, name: name(b"device"), node }
-        };
-        let flags = |flags| Request::Open { id: secret, flags };
-        let capability = XattrName::capability();
-        let data = DataId { inode: secret, generation: Generation(1) };
-        let rights = right::READ | right::WRITE;
-        let forged = Ticket { data, cut: 0, rights, until_s: u32::MAX, hash: 7 };
-        for (request, why) in [
-            (flags(open::READ | open::AGAIN | open::REGISTER), Refusal::Flag),
-            (flags(open::READ | open::MADE | open::REGISTER), Refusal::Flag),
-            (flags(open::REGISTER), Refusal::Flag),
-            (flags(open::MAP | open::REGISTER), Refusal::Flag),
-            (flags(open::READ | open::MAP | open::REGISTER), Refusal::Flag),
-            (change(set::READ | set::ATIME | set::ATIME_NOW), Refusal::Flag),
-            (change(set::SIZE), Refusal::Flag),
-            (Request::RenewAlone, Refusal::Flag),
-            (Request::Detach { gone: true }, Refusal::Flag),
-            (device(Kind::BlockDevice, 0x800), Refusal::Device),
-            (device(Kind::CharDevice, 0x101), Refusal::Device),
-            (Request::ReadDir { id: closed, after: Cookie(0), bytes: 4_096 }, Refusal::Bytes),
-            (Request::SetLock { id: secret, lock, wait: false, again: true }, Refusal::Bytes),
-            (Request::Reserve { id: secret }, Refusal::Bytes),
-            (Request::Map { id: secret }, Refusal::Bytes),
-            (Request::WrittenBack { id: secret, wrote: true }, Refusal::Bytes),
-            (Request::Sync { id: secret }, Refusal::Bytes),
-            (Request::TestLock { id: secret, lock }, Refusal::Bytes),
-            (Request::OpenAgain { id: secret, flags: open::REGISTER, ticket: forged }, Refusal::Flag),
-        ] {
-            assert_eq!(liar.ask(request.clone()).refusal(), Some(why), "{request:?}");
-        }
-        let refused = Said::Reply(Reply::Failed { errno: Errno::EACCES });
-        assert_eq!(liar.ask(flags(open::READ | open::REGISTER)), refused);
-        // These flags are not refused, and not believed.
-        assert_eq!(liar.ask(change(set::SIZE | set::OPEN_FOR_WRITE | set::KILL_SUIDGID)), refused);
-        assert_eq!(liar.ask(Request::RemoveXattr { id: secret, name: capability, open_for_write: true }), refused);
-        assert_eq!(liar.ask(change(set::UID)), Said::Reply(Reply::Failed { errno: Errno::EPERM }));
-        // The bytes of a file that it has not opened.
-        for generation in 0..4 {
-            let data = DataId { inode: secret, generation: Generation(generation) };
-            let read = DataRequest::Read { data, cut: 0, offset: 0, bytes: 6 };
-            let write = DataRequest::Write { data, cut: 0, offset: 0, kill_suidgid: true, append: false };
-            let stale = Said::Data(DataReply::Stale, Vec::new());
-            assert_eq!(liar.show(Ticket { data, ..forged }, &read, &[]), stale);
-            assert_eq!(liar.show(Ticket { data, ..forged }, &write, b"gotcha"), stale);
-            assert_eq!(liar.ask_data(read, &[]).refusal(), Some(Refusal::Bytes));
-            assert_eq!(liar.ask_data(write, b"gotcha").refusal(), Some(Refusal::Bytes));
-        }
-        // A session that will have its id one day.
-        let later = SessionNumber(liar.there.session.0 + (1 << 24) - 1);
-        let gone = liar.say_as(later, me, Request::Detach { gone: false });
-        assert_eq!(gone.refusal(), Some(Refusal::Session));
+        let [liar, other] = [Liar::at(&site.state()), Liar::at(&site.state())];
+        lies::are_refused(&liar, &tree);
+        let map = &liar.there.map;
+        let roles: Vec<NodeId> = map.roles().chain(map.path_nodes()).collect();
+        let strays = strays::all(&liar, &roles, other.there.session, &tree);
+        let before = malformed();
+        strays.iter().for_each(|stray| stray.send(&liar));
+        // What is said by a stream is heard in order.
+        assert_eq!(liar.ask(Request::Renew), Said::Reply(Reply::Done));
+        assert_eq!(malformed(), before, "no role has heard any of them");
+        assert!(matches!(other.ask(Request::Renew), Said::Reply(Reply::Done)), "nobody has declared it dead");
     });
-    assert_eq!(fs::read(mount.path().join("closed/file")).expect("root reads"), b"secret");
+    Tree::assert_untouched(mount.path());
     mount.stop();
     site.assert_clean("after lies");
+}
+
+/// Whoever has not said that it is a session, or is none any more, opens and locks nothing, which nobody would give back.
+#[test]
+fn who_is_no_session_leaves_nothing() {
+    let Some(site) = Site::new("remote::users::who_is_no_session_leaves_nothing") else { return };
+    let mount = site.dev(&["--shards", "2"]);
+    let tree = Tree::make(mount.path());
+    let (stranger, other) = ALICE.run(|| (Liar::stranger_at(&site.state()), Liar::at(&site.state())));
+    lies::strangers_leave_nothing(&stranger, &tree);
+    assert!(!lies::is_left(&other, &tree));
+    stranger.attach();
+    wait_until("it may open files when it has joined", || lies::open_all(&stranger, &tree));
+    assert!(lies::is_left(&other, &tree));
+    assert_eq!(stranger.ask(Request::Detach { gone: false }), Said::Reply(Reply::Done));
+    wait_until("what it had open is given back", || !lies::is_left(&other, &tree));
+    let again = Request::Open { id: tree.own[0], flags: open::READ | open::REGISTER };
+    assert_eq!(stranger.ask_once(again), None, "it is known to be dead");
+    [stranger, other].into_iter().for_each(drop);
+    Tree::assert_untouched(mount.path());
+    mount.stop();
+    site.assert_clean("after strangers");
 }
 
 /// Who may only read, or only execute, may not do more because he has opened it.
@@ -253,7 +186,7 @@ fn an_open_gives_what_it_was_permitted() {
 fn a_guessed_number_passes_the_permissions_of_the_inode() {
     let Some(site) = Site::new("remote::users::a_guessed_number_passes_the_permissions_of_the_inode") else { return };
     let mount = site.dev(&[]);
-    make_tree(&mount);
+    Tree::make(mount.path());
     let ino = |path: &str| InodeId(fs::metadata(mount.path().join(path)).expect("it is there").ino());
     let secret = ino("closed/file");
     fs::write(mount.path().join("closed/forgotten"), "1").expect("write");
@@ -273,36 +206,12 @@ fn a_guessed_number_passes_the_permissions_of_the_inode() {
 fn a_ticket_opens_one_file_for_one_session() {
     let Some(site) = Site::new("remote::users::a_ticket_opens_one_file_for_one_session") else { return };
     let mount = site.dev(&[]);
-    make_tree(&mount);
-    let ino = |path: &str| InodeId(fs::metadata(mount.path().join(path)).expect("it is there").ino());
-    let (shared, secret) = (ino("open"), ino("closed/file"));
-    BOB.run(|| {
+    let tree = Tree::make(mount.path());
+    ALICE_IN_TEAM.run(|| {
         let [liar, other] = [Liar::at(&site.state()), Liar::at(&site.state())];
-        let opened = liar.ask(Request::Open { id: shared, flags: open::READ | open::REGISTER });
-        assert!(matches!(opened, Said::Reply(Reply::Attr { .. })), "{opened:?}");
-        let ticket = liar.ticket(shared).expect("it has opened it");
-        assert!(ticket.gives(right::READ) && !ticket.gives(right::WRITE));
-        let (data, cut) = (ticket.data, ticket.cut);
-        let read = |data| DataRequest::Read { data, cut, offset: 0, bytes: 11 };
-        let write = DataRequest::Write { data, cut, offset: 0, kill_suidgid: true, append: false };
-        let stale = Said::Data(DataReply::Stale, Vec::new());
-        assert_eq!(liar.show(ticket, &read(data), &[]), Said::Data(DataReply::Bytes, b"everybody's".to_vec()));
-        assert_eq!(liar.show(ticket, &write, b"gotcha"), stale, "it is for reading");
-        let rights = right::READ | right::WRITE;
-        assert_eq!(liar.show(Ticket { rights, ..ticket }, &write, b"gotcha"), stale);
-        let elsewhere = DataId { inode: secret, ..data };
-        assert_eq!(liar.show(ticket, &read(elsewhere), &[]), stale, "it is of another file");
-        assert_eq!(liar.show(Ticket { data: elsewhere, ..ticket }, &read(elsewhere), &[]), stale);
-        assert_eq!(liar.show(Ticket { until_s: ticket.until_s + 1, ..ticket }, &read(data), &[]), stale);
-        assert_eq!(other.show(ticket, &read(data), &[]), stale, "it is of another session");
-        let again = Request::OpenAgain { id: shared, flags: open::REGISTER, ticket };
-        assert_eq!(other.ask(again.clone()).refusal(), Some(Refusal::Flag));
-        let maps = Request::OpenAgain { id: shared, flags: open::REGISTER | open::MAP, ticket };
-        assert_eq!(liar.ask(maps).refusal(), Some(Refusal::Flag), "to change it in memory takes the right to write");
-        assert!(matches!(liar.ask(again), Said::Reply(Reply::Attr { .. })));
-        assert_eq!(liar.ask(Request::Reserve { id: shared }).refusal(), Some(Refusal::Bytes));
+        lies::tickets_are_of_one_file(&liar, &other, &tree);
     });
-    assert_eq!(fs::read(mount.path().join("open")).expect("root reads"), b"everybody's");
+    Tree::assert_untouched(mount.path());
     mount.stop();
 }
 
@@ -314,7 +223,7 @@ const EXPIRY: Duration = Duration::from_secs(13);
 fn a_user_works_with_files() {
     let Some(site) = Site::new("remote::users::a_user_works_with_files") else { return };
     let mut mount = site.dev(&["--shards", "2"]);
-    make_tree(&mount);
+    Tree::make(mount.path());
     fs::write(mount.path().join("setuid"), "1").expect("write");
     chown(mount.path().join("setuid"), Some(0), Some(ALICE.gid)).expect("chown");
     fs::set_permissions(mount.path().join("setuid"), Permissions::from_mode(0o4775)).expect("chmod");
@@ -346,7 +255,8 @@ fn a_user_works_with_files() {
     assert_eq!(file.stat().expect("stat").permissions, 0o775);
     file.close().expect("close");
     let mut names = client.list(&nobody, "/alice", false).expect("a listing");
-    assert!(names.next().expect("it ends").is_none());
+    let page = names.next().expect("it ends").expect("the files of the tree");
+    assert!(page.iter().all(|entry| entry.name.starts_with(b"own")), "what was removed is gone");
     let denied = client.list(&nobody, "/closed", false).map(|_| ()).expect_err("it is root's").raw_os_error();
     assert_eq!(denied, Some(libc::EACCES));
     client.close();

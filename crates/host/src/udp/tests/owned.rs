@@ -51,7 +51,7 @@ pub(super) fn anybodys() -> Key {
 pub(super) fn keys(all: &[(Key, Option<Identity>)]) -> Keys {
     let owned = all.iter().map(|(key, identity)| {
         let (key, identity) = (key.clone(), identity.clone());
-        (key.id(), OwnedKey { key, identity })
+        (key.id(), OwnedKey { name: "somebody".into(), key, identity })
     });
     Keys { owned: Arc::new(owned.collect()), ..Keys::one(key().unwrap()) }
 }

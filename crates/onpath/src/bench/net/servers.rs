@@ -5,7 +5,8 @@ use crate::bench::fixed_secrets;
 use crate::cli::WaitMode;
 use crate::cluster::init::write_new;
 use anyhow::{Context, ensure};
-use onpath_client::key;
+use onpath_client::key::{self, ClientLine};
+use onpath_wire::identity::Identity;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::ops::Range;
@@ -22,6 +23,9 @@ const KEY_FILE: &str = "cluster.key";
 const CLIENT_KEY_FILE: &str = "client.key";
 /// A key that is no secret.
 const KEY: [u8; key::KEY_BYTES] = [7; key::KEY_BYTES];
+/// The keys of clients.
+const ANY_USER: &str = "any-user";
+const OWNER: &str = "owner";
 /// Number of the host with the switch.
 const SWITCH_HOST: u16 = 9;
 /// Number of the host with a path node.
@@ -37,6 +41,9 @@ pub(in crate::bench) struct Servers {
     pub(in crate::bench) url: String,
     /// What clients need to come in; none without a key.
     pub(in crate::bench) key_file: Option<PathBuf>,
+    /// Keys of clients of their own, if there is a key: one that allows any user, and one with an owner.
+    pub(in crate::bench) any_user: Option<PathBuf>,
+    pub(in crate::bench) owner: Option<PathBuf>,
     /// Where the switch is, if there is one.
     pub(in crate::bench) switch: SocketAddr,
     /// As which host the measurement sends to it.
@@ -62,7 +69,7 @@ pub(in crate::bench) struct Shape {
 
 impl Shape {
     /// One host.
-    pub(super) const OWNER: Shape = Shape { hosts: 1, switch: false, path: false, key: false, settings: &[] };
+    pub(in crate::bench) const OWNER: Shape = Shape { hosts: 1, switch: false, path: false, key: false, settings: &[] };
     /// One host, and another one with a path node.
     pub(in crate::bench) const LED: Shape = Shape { path: true, ..Shape::OWNER };
     /// Two hosts and a third one with the switch, which tracks directories.
@@ -87,7 +94,14 @@ impl Servers {
         let ports = free_ports(shape.hosts + 3)?;
         let config = dir.join("cluster.toml");
         std::fs::write(&config, text(shape, wait, shards, dir, &ports)?).context("the configuration")?;
-        write_new(&dir.join(KEY_FILE), &key::text(shape.key.then_some(&KEY), Some(&fixed_secrets())), 0o600)?;
+        let clients = if shape.key { clients() } else { Vec::new() };
+        let lines: String = clients.iter().map(ClientLine::text).collect();
+        let shared = key::text(shape.key.then_some(&KEY), Some(&fixed_secrets()));
+        write_new(&dir.join(KEY_FILE), &(shared + &lines), 0o600)?;
+        let file_of = |name: &str| dir.join(format!("{name}.key"));
+        for ClientLine { name, key, .. } in &clients {
+            write_new(&file_of(name), &key::text(Some(key), None), 0o600)?;
+        }
         let client_key = shape.key.then(|| dir.join(CLIENT_KEY_FILE));
         if let Some(file) = &client_key {
             write_new(file, &key::text(Some(&KEY), None), 0o600)?;
@@ -106,6 +120,8 @@ impl Servers {
             children,
             url: format!("onpath://127.0.0.1:{}/", ports[0]),
             key_file: client_key,
+            any_user: shape.key.then(|| file_of(ANY_USER)),
+            owner: shape.key.then(|| file_of(OWNER)),
             switch: (Ipv4Addr::LOCALHOST, ports[usize::from(shape.hosts) + 1]).into(),
             host: (Ipv4Addr::LOCALHOST, ports[usize::from(shape.hosts) + 2]).into(),
             dirs: names.iter().chain(&further).map(|name| dir.join(name)).collect(),
@@ -116,6 +132,13 @@ impl Servers {
     pub(in crate::bench) fn processes(&self) -> Vec<u32> {
         self.children.iter().map(Child::id).collect()
     }
+}
+
+/// Keys of clients, none of which is a secret.
+fn clients() -> Vec<ClientLine> {
+    let owner = Identity { uid: 1_000, gids: [1_000].into_iter().collect(), caps: 0 };
+    let line = |name: &str, byte, identity| ClientLine { name: name.to_owned(), key: [byte; key::KEY_BYTES], identity };
+    vec![line(ANY_USER, 8, None), line(OWNER, 9, Some(owner))]
 }
 
 fn text(shape: Shape, wait: WaitMode, shards: u16, dir: &Path, ports: &[u16]) -> anyhow::Result<String> {
