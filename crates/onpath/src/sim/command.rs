@@ -5,10 +5,14 @@ use onpath_sim::SimConfig;
 use onpath_sim::world::Commit;
 use onpath_wire::tracking::Form;
 
+/// One seed of so many has path nodes.
+const PATHS_EVERY: u64 = 4;
+
 /// What a seed, or --plain, stands for, without or with a switch.
 pub(super) fn base(seed: u64, plain: bool, network: bool) -> SimConfig {
     let config = if plain { SimConfig { seed, ..SimConfig::default() } } else { SimConfig::from_seed(seed) };
-    if network { config.with_switch() } else { config }
+    let config = if network { config.with_switch() } else { config };
+    if !plain && seed.is_multiple_of(PATHS_EVERY) { config.with_path_nodes() } else { config }
 }
 
 /// The command that runs a configuration, as short as can be.
