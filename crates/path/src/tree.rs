@@ -137,7 +137,7 @@ mod tests {
         let access = Access { mode: 0o755, uid: 0, gid: 0, acl: false };
         for id in 1..=100 {
             let name = if id == 1 { String::new() } else { format!("n{id}") };
-            let (id, parent) = (DirId(id), DirId(id / 3));
+            let (id, parent) = (DirId(id), DirId(id / 2));
             let grant = Grant { term: 1, count: id.0 };
             _ = tree.bind(&Directory { id, parent, name: name.as_bytes(), access, grant });
         }

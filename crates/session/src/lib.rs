@@ -16,11 +16,15 @@ mod locks;
 mod op;
 mod opens;
 mod ops;
+mod planted;
 pub mod protected;
 mod running;
 mod session;
 mod state;
 mod ways;
 
+pub use planted::Planted;
+#[cfg(feature = "planted")]
+pub use planted::plant;
 pub use session::{AccessTimes, CallerQuestion, LostReason, ReadCaller, Session, SessionConfig, SessionIn, SessionOut};
 pub use ways::KeptWays;

@@ -8,6 +8,7 @@ use crate::ops::alone::Alone;
 use crate::ops::exact::Changes;
 use crate::ops::halves::Halves;
 use crate::ops::kept::Unsynced;
+use crate::planted::{self, Planted};
 use crate::running::{RunningTable, Slot};
 use crate::session::{ReadCaller, SessionConfig, SessionIn, SessionOut};
 use crate::ways::Ways;
@@ -422,6 +423,10 @@ impl State {
         if let Some(asked) = header.of_request_mut() {
             asked.taken = self.tells_taken(to);
             asked.tell_until(self.lease.until_ns);
+            // What the request rests on stays what it was (schedule K6).
+            if planted::is(Planted::PresentPosition) && asked.made_at.is_some() {
+                asked.made_at = to.as_shard().and_then(|shard| self.ways.heard(self.ways.asks()?, shard));
+            }
         }
         packet.restamp(&header);
     }

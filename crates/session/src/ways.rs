@@ -5,6 +5,7 @@
 //! kept allows nothing by itself. It never refuses anything either: what it does not know, or would deny, a path node is asked for.
 
 use crate::fs::WaysAt;
+use crate::planted::{self, Planted};
 use onpath_index::{Access, Check, DirId, Directory, End, Grant, Heap, Hi, Index, IndexError, Search, Secret};
 use onpath_wire::caller::Caller;
 use onpath_wire::header::Position;
@@ -119,7 +120,8 @@ impl Ways {
     /// Keeps a way by these names, that was asked for in a state.
     pub(crate) fn keep(&mut self, asked: WaysAt, names: &[Name], way: &Way) {
         let Some((begin, dirs)) = way.dirs.split_first() else { return };
-        if asked != self.at || dirs.len() > names.len() {
+        let is_late = asked != self.at && !planted::is(Planted::KeepsLateWays);
+        if is_late || dirs.len() > names.len() {
             return;
         }
         let name = way.name.as_ref().map_or(&[][..], Name::as_bytes);
@@ -150,7 +152,7 @@ impl Ways {
         if at == WaysAt::NOTHING {
             return Some(Position::default());
         }
-        if at != self.at {
+        if at != self.at && !planted::is(Planted::RestsOnFormerWay) {
             return None;
         }
         self.heard.get(usize::from(shard.0)).copied().flatten()

@@ -135,6 +135,19 @@ pub(crate) fn a_change_is_seen_by_who_keeps_a_way() {
     }
 }
 
+/// X has followed a way, and hears of a change at one shard before it asks another one by that way: it does not ask, whatever it knows of that shard.
+#[test]
+pub(crate) fn what_was_followed_before_counts_no_more() {
+    let Kept { mut sc, x, ids: [a, b], at, .. } = kept();
+    sc.must(Request::SetAttr { id: a, set: mode(0o700) });
+    for site in [S, S, C] {
+        let name = sc.name_at(b, site, "f");
+        let looked = look(&mut sc, x, b, &name, at);
+        assert!(is_behind(&looked), "at {site}: {looked:?}");
+    }
+    sc.ends_well();
+}
+
 /// Path nodes let go before anybody is told to forget ways: else X would ask them anew, and keep what they hold still (schedule K1).
 #[test]
 pub(crate) fn nobody_keeps_what_a_path_node_is_about_to_let_go() {
@@ -158,7 +171,7 @@ pub(crate) fn nobody_keeps_what_a_path_node_is_about_to_let_go() {
 
 /// What a path node has said before X hears of a change is not kept, however late it comes (schedule K6a).
 #[test]
-fn a_late_answer_is_not_kept() {
+pub(crate) fn a_late_answer_is_not_kept() {
     let Kept { mut sc, x, names, ids: [a, b], at } = kept();
     let (inside, name) = (Name::new(b"deeper").expect("a name"), sc.name_at(b, S, "f"));
     sc.must(make(b, &inside, Kind::Directory, 0o755));
@@ -204,7 +217,7 @@ pub(crate) fn what_was_done_is_not_done_again() {
 /// A shard that has begun anew has forgotten what it was told to note: who comes by a way of before forgets all, also with a request that is
 /// repeated under the new term (schedule K6).
 #[test]
-fn a_shard_begins_anew() {
+pub(crate) fn a_shard_begins_anew() {
     let Kept { mut sc, x, names, ids: [a, b], at } = kept();
     let name = sc.name_at(b, S, "f");
     let first = sc.hold(|m| m.to() == shard(S) && matches!(m.request(), Some(Request::Lookup { .. })));

@@ -4,6 +4,9 @@ use super::files::Files;
 use super::paths::Walkers;
 use crate::world::{Finished, World};
 
+/// Virtual time in which a call is answered when nothing goes wrong, ns.
+const ANSWERED_NS: u64 = 60_000_000_000;
+
 /// Who calls.
 pub(super) enum Callers {
     /// Only clients ask.
@@ -80,5 +83,18 @@ impl Callers {
     /// Whether a power loss may take back what was acknowledged, where nobody would know of it.
     pub(super) fn judge_what_was_acknowledged(&self) -> bool {
         !matches!(self, Callers::None)
+    }
+}
+
+/// The next answer in peace, if one comes.
+pub(super) fn next_finished(world: &mut World) -> Option<Finished> {
+    let until_ns = world.now_ns() + ANSWERED_NS;
+    loop {
+        if let Some(finished) = world.finished() {
+            return Some(finished);
+        }
+        if world.step(until_ns).is_none() && world.now_ns() >= until_ns {
+            return None;
+        }
     }
 }

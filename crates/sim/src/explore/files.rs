@@ -3,6 +3,7 @@
 //!
 //! The file's home is shard 1 and the data node is with shard 0, so everything between them is on the network.
 
+use super::callers::next_finished;
 use super::locks::Locks;
 use crate::model::Caller;
 use crate::scenario::Scenario;
@@ -30,8 +31,6 @@ const PIECE_BYTES: usize = 1_000;
 const READ_BYTES: u32 = 1 << 16;
 /// Virtual time in which a session that is not heard of is declared dead, ns.
 const SILENCE_NS: u64 = 3 * SESSION_LEASE_MS * 1_000_000 / 2;
-/// Virtual time in which a call is answered when nothing goes wrong, ns.
-const ANSWERED_NS: u64 = 60_000_000_000;
 
 /// A call of a session about the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -393,18 +392,6 @@ impl Files {
             } else {
                 self.answered(world, finished);
             }
-        }
-    }
-}
-
-fn next_finished(world: &mut World) -> Option<Finished> {
-    let until_ns = world.now_ns() + ANSWERED_NS;
-    loop {
-        if let Some(finished) = world.finished() {
-            return Some(finished);
-        }
-        if world.step(until_ns).is_none() && world.now_ns() >= until_ns {
-            return None;
         }
     }
 }

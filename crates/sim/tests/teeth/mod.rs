@@ -7,6 +7,7 @@ use crate::{kept_ways, network_form, owner_form, paths, shapes, transactions, tu
 use means::{MEANS, Means};
 use onpath_meta::planted::{Planted, plant};
 use onpath_path::Planted as OfPath;
+use onpath_session::Planted as OfSession;
 use onpath_sim::shrink::shrink;
 use onpath_sim::{SimConfig, run};
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,6 +125,25 @@ fn path_nodes_need_their_rules() {
         onpath_path::plant(None);
         println!("{bug:?}: noticed by seed {seed:?}");
         assert!(caught && seed.is_some() == by_seeds, "{bug:?}: by the scenario: {caught}, by seed {seed:?}");
+    }
+}
+
+/// Bugs of sessions, each with the scenario that needs its rule.
+const OF_SESSIONS: [(OfSession, fn()); 3] = [
+    (OfSession::KeepsLateWays, kept_ways::a_late_answer_is_not_kept),
+    (OfSession::RestsOnFormerWay, kept_ways::what_was_followed_before_counts_no_more),
+    (OfSession::PresentPosition, kept_ways::a_shard_begins_anew),
+];
+
+#[test]
+fn sessions_need_their_rules() {
+    let named: BTreeSet<String> = OF_SESSIONS.iter().map(|(bug, _)| format!("{bug:?}")).collect();
+    assert_eq!(named, planted(include_str!("../../../session/src/planted.rs")));
+    for (bug, scenario) in OF_SESSIONS {
+        onpath_session::plant(Some(bug));
+        let caught = catch_unwind(scenario).is_err();
+        onpath_session::plant(None);
+        assert!(caught, "{bug:?} is not noticed by its scenario");
     }
 }
 

@@ -3,6 +3,7 @@
 use super::history::{Called, Moment, judge};
 use super::scene::{Act, Placed, Program, Scene};
 use super::walk::{Told, Walk};
+use crate::explore::callers::next_finished;
 use crate::model::Caller;
 use crate::scenario::Scenario;
 use crate::users::tree::{Change, Is, Tree, WALKER};
@@ -20,8 +21,6 @@ const WALKS: usize = 1;
 const KEPT_BYTES: usize = 1 << 20;
 /// How often a path is followed before it counts as known.
 const TIMES: usize = 4;
-/// Virtual time in which a call is answered when nothing goes wrong, ns.
-const ANSWERED_NS: u64 = 60_000_000_000;
 /// The mode of what is made.
 const MODE: u16 = 0o755;
 
@@ -244,17 +243,5 @@ fn call(world: &mut World, session: usize, caller: usize, op: FsOp, by_ways: Opt
     match by_ways {
         Some(at) => world.system_call_by_ways(session, caller, op, at),
         None => world.system_call(session, caller, op),
-    }
-}
-
-fn next_finished(world: &mut World) -> Option<Finished> {
-    let until_ns = world.now_ns() + ANSWERED_NS;
-    loop {
-        if let Some(finished) = world.finished() {
-            return Some(finished);
-        }
-        if world.step(until_ns).is_none() && world.now_ns() >= until_ns {
-            return None;
-        }
     }
 }
