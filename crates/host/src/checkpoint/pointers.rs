@@ -5,6 +5,10 @@
 //! * When a store is opened, what leads to the roots of its tables is read and checked here first ([`check`]).
 //! * When it reads on, a page whose pointers lead out of the file is an error ([`check_page`]).
 //!
+//! A pointer of a branch that is damaged, but leads to a place in the file, still takes as much memory as that place is large. What is there
+//! cannot be compared with its checksum here: of a transaction under way the library writes branches before what they point to, and without
+//! checksums. When all of a file is looked at, the library compares the checksum of a branch before it follows it.
+//!
 //! | at | what the header has, little-endian |
 //! |---|---|
 //! | 0 | 9 bytes that all such files begin with |
