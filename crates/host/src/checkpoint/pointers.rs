@@ -5,16 +5,16 @@
 //! * When a store is opened, what leads to the roots of its tables is read and checked here first ([`check`]).
 //! * When it reads on, a page whose pointers lead out of the file is an error ([`check_page`]).
 //!
-//! A pointer of a branch that is damaged, but leads to a place in the file, still takes as much memory as that place is large. What is there
-//! cannot be compared with its checksum here: of a transaction under way the library writes branches before what they point to, and without
-//! checksums. When all of a file is looked at, the library compares the checksum of a branch before it follows it.
+//! A pointer of a branch that is damaged, but leads to a place in the file, still takes as much memory as that place is large. What is
+//! there cannot be compared with its checksum here: of a transaction under way the library writes branches before what they point to,
+//! and without checksums. When all of a file is looked at, the library compares the checksum of a branch before it follows it.
 //!
 //! | at | what the header has, little-endian |
 //! |---|---|
 //! | 0 | 9 bytes that all such files begin with |
 //! | 9 | flags |
 //! | 12, 16, 20 | bytes of a page, pages before the data of a region, pages of a region |
-//! | 64, 192 | two states of the file: version, whether there is a root of the tables and one of the library's own, both roots; at 112 the checksum of all that |
+//! | 64, 192 | two states: version, whether there are a root of the tables and one of the library's own, both; at 112 a checksum |
 //!
 //! A root, as a child of a branch, is a pointer and the checksum of the page that it leads to (XXH3, 128 bits).
 
