@@ -9,6 +9,7 @@ mod compact;
 mod frozen;
 mod load;
 mod pages;
+mod pointers;
 mod run;
 mod store;
 

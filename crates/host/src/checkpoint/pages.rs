@@ -1,6 +1,7 @@
 //! The file below the checkpoint's store, as the store's library reads and writes it.
 
 use super::beside;
+use super::pointers;
 use super::run::RESERVE;
 use crate::held;
 use crate::sys;
@@ -93,7 +94,9 @@ impl StorageBackend for Pages {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(out, offset)
+        self.file.read_exact_at(out, offset)?;
+        // The header comes first, and is no page.
+        if offset > 0 { pointers::check_page(out, || self.len()) } else { Ok(()) }
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

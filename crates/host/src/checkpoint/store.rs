@@ -13,6 +13,7 @@
 use super::beside;
 use super::compact::Compaction;
 use super::pages::{Look, Pages, Room};
+use super::pointers;
 use super::{CheckpointError, at};
 use crate::held;
 use crate::sys;
@@ -140,6 +141,7 @@ impl Store {
     }
 
     fn of(file: File, path: PathBuf, journal: JournalId, room: Arc<Room>) -> Result<Store, CheckpointError> {
+        pointers::check(&file, &path)?;
         let mut builder = Builder::new();
         builder.set_cache_size(CACHE_BYTES);
         let db = guarded(&path, || builder.create_with_backend(Pages { file, room: room.clone() }))?;
@@ -160,6 +162,7 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file.map_err(at(&path))?,
         };
+        pointers::check(&file, &path)?;
         let look = Look::new(file).map_err(at(&path))?;
         let mut builder = Builder::new();
         builder.set_cache_size(CACHE_BYTES).set_check_integrity_on_open(true);
