@@ -30,6 +30,7 @@ struct node_route {
 struct onpath_state {
 	struct onpath_config config;
 	struct onpath_tracking tracking;
+	struct onpath_tracking visibility;
 	struct onpath_pair pairs[ONPATH_SHARDS];
 	__u64 counters[ONPATH_COUNTERS];
 	/* The port by which the packet came in that is on its way, and where its copies go. */
@@ -42,8 +43,19 @@ struct onpath_state {
 	struct node_route routes[ONPATH_ROUTES_MAX];
 	__u32 hosts_used;
 	__u32 hosts[ONPATH_HOSTS_MAX];
-	struct onpath_set sets[];
+	/* The sets, and behind them the entries. */
+	__u32 registers[];
 };
+
+static struct onpath_set *all_sets(struct onpath_state *state)
+{
+	return (struct onpath_set *)state->registers;
+}
+
+static struct onpath_entry *all_entries(struct onpath_state *state)
+{
+	return (struct onpath_entry *)(all_sets(state) + onpath_sets(&state->config));
+}
 
 ONPATH_INLINE const struct onpath_config *onpath_get_config(struct onpath_state *state)
 {
@@ -62,7 +74,17 @@ ONPATH_INLINE struct onpath_pair *onpath_find_pair(struct onpath_state *state, _
 
 ONPATH_INLINE struct onpath_set *onpath_find_set(struct onpath_state *state, __u32 set)
 {
-	return set < onpath_sets(&state->config) ? &state->sets[set] : 0;
+	return set < onpath_sets(&state->config) ? &all_sets(state)[set] : 0;
+}
+
+ONPATH_INLINE struct onpath_tracking *onpath_get_visibility(struct onpath_state *state)
+{
+	return &state->visibility;
+}
+
+ONPATH_INLINE struct onpath_entry *onpath_find_entry(struct onpath_state *state, __u32 number)
+{
+	return number < onpath_entries(&state->config) ? &all_entries(state)[number] : 0;
 }
 
 ONPATH_INLINE __u64 *onpath_find_counter(struct onpath_state *state, enum onpath_counter counter)
@@ -120,12 +142,13 @@ ONPATH_INLINE void onpath_leave(struct onpath_tracking *tracking)
 }
 
 /* Copies for which there is no room are made and not written, and so are seen. */
-ONPATH_INLINE void onpath_emit(struct onpath_state *state, const union onpath_innet *header, __u32 node,
-			       const struct onpath_route *way)
+ONPATH_INLINE void onpath_emit(struct onpath_state *state, const union onpath_innet *header,
+			       const struct onpath_common *common, __u32 node, const struct onpath_route *way)
 {
 	if (state->copies_made < state->copies_max) {
 		struct copy copy = { way->port, node, *header };
 
+		copy.header.common = *common;
 		state->copies[state->copies_made] = copy;
 	}
 	state->copies_made++;
@@ -184,8 +207,17 @@ ONPATH_INLINE void onpath_clear_tags(struct onpath_state *state)
 
 	for (set = 0; set < onpath_sets(&state->config); set++) {
 		for (stage = 0; stage < ONPATH_STAGES_MAX; stage++)
-			state->sets[set].tag[stage] = 0;
+			all_sets(state)[set].tag[stage] = 0;
 	}
+}
+
+ONPATH_INLINE void onpath_clear_entries(struct onpath_state *state)
+{
+	struct onpath_entry none = { 0 };
+	__u32 number;
+
+	for (number = 0; number < onpath_entries(&state->config); number++)
+		all_entries(state)[number] = none;
 }
 
 ONPATH_INLINE void onpath_clear_tables(struct onpath_state *state)
@@ -209,6 +241,8 @@ void onpath_native_load(struct onpath_state *state, const struct onpath_config *
 struct onpath_tracking *onpath_native_tracking(struct onpath_state *state);
 struct onpath_pair *onpath_native_pairs(struct onpath_state *state);
 struct onpath_set *onpath_native_sets(struct onpath_state *state);
+struct onpath_tracking *onpath_native_visibility(struct onpath_state *state);
+struct onpath_entry *onpath_native_entries(struct onpath_state *state);
 const __u64 *onpath_native_counters(const struct onpath_state *state);
 __u32 onpath_native_step(struct onpath_state *state, __u32 port, __u32 udp_port, const __u8 *payload, __u64 length,
 			 struct copy *copies, __u32 copies_max, __u32 *copies_made);
@@ -217,7 +251,8 @@ void onpath_native_plant(__u32 rule);
 
 __u64 onpath_native_bytes(const struct onpath_config *config)
 {
-	return sizeof(struct onpath_state) + sizeof(struct onpath_set) * (__u64)onpath_sets(config);
+	return sizeof(struct onpath_state) + sizeof(struct onpath_set) * (__u64)onpath_sets(config) +
+	       sizeof(struct onpath_entry) * (__u64)onpath_entries(config);
 }
 
 void onpath_native_load(struct onpath_state *state, const struct onpath_config *config)
@@ -237,7 +272,17 @@ struct onpath_pair *onpath_native_pairs(struct onpath_state *state)
 
 struct onpath_set *onpath_native_sets(struct onpath_state *state)
 {
-	return state->sets;
+	return all_sets(state);
+}
+
+struct onpath_tracking *onpath_native_visibility(struct onpath_state *state)
+{
+	return &state->visibility;
+}
+
+struct onpath_entry *onpath_native_entries(struct onpath_state *state)
+{
+	return all_entries(state);
 }
 
 const __u64 *onpath_native_counters(const struct onpath_state *state)
@@ -274,6 +319,9 @@ __u32 onpath_native_control(struct onpath_state *state, __u32 command, __u32 a, 
 
 	switch (command) {
 	case 0:
+		/* D-62. */
+		if (onpath_planted(62))
+			onpath_control_visibility_epoch(state, a);
 		return onpath_control_epoch(state, a);
 	case 1:
 		return onpath_control_complete(state, a);
@@ -291,6 +339,12 @@ __u32 onpath_native_control(struct onpath_state *state, __u32 command, __u32 a, 
 	case 7:
 		onpath_drop_host(state, &way);
 		return ONPATH_ACCEPTED;
+	case 8:
+		return onpath_control_visibility_epoch(state, a);
+	case 9:
+		return onpath_control_visibility_complete(state, a);
+	case 10:
+		return onpath_control_visibility_clear(state);
 	default:
 		return onpath_control_reboot(state);
 	}

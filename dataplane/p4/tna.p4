@@ -5,7 +5,7 @@
 // This file is what an architecture adds to the rest. What differs from v1model is told in README.md. Ingress, 12 stages:
 //
 //   0        what kind of packet it is, epoch and complete, pair of the shard, its term once more, routes
-//   1 to 10  one array of tags each; beside them how a term compares
+//   1 to 10  one array of tags each; beside them how a term compares, the gate of an entry (1) and three arrays of metadata each (2 to 9)
 //   11       the verdict, which counts and sets the way of the packet
 //
 // Nothing has compiled this form as it is: README.md.
@@ -15,6 +15,10 @@
 // Larger tables of routes leave the first array of tags no room in stage 1.
 #ifndef ROUTES
 #define ROUTES 4096
+#endif
+// Beside a dirty set of full size a stage has room for three arrays of metadata of so many entries, and no more: README.md.
+#ifndef ENTRY_BITS
+#define ENTRY_BITS 15
 #endif
 // D-44 is asked by a value set of the parser: a table would be a stage before the pair's register.
 #define HOSTS_IN_PARSER
@@ -27,6 +31,10 @@
 #error "two sets at least"
 #endif
 typedef bit<SET_BITS> set_t;
+#if ENTRY_BITS < 1
+#error "two entries at least"
+#endif
+typedef bit<ENTRY_BITS> entry_t;
 
 // What a copy takes along from ingress to egress, before the frame.
 header bridge_t {
@@ -49,8 +57,14 @@ struct pair_t {
     bit<32> counter;
 }
 
+// `bar` is the least position that takes effect: Ts while the entry is occupied, and Ts + 1 when it was cleared.
+struct gate_t {
+    bit<32> bar;
+    bit<32> fingerprint;
+}
+
 // Stage 0: `epoch`, and 1 (runs) or 2 (complete). Without an epoch both are 0, so that epoch 0 of a packet finds 0 (D-18, D-19,
-// D-26, D-37, D-38).
+// D-26, D-37, D-38; D-55 to D-57, D-62 to D-64).
 control Tracking(in bit<16> epoch, out bit<2> tracking) {
     Register<tracking_t, bit<1>>(1, { 0, 0 }) present;
     RegisterAction<tracking_t, bit<1>, bit<16>>(present) look = {
@@ -208,11 +222,94 @@ control TagArray(in bit<32> index, in bit<32> tag, in bit<8> kind, in bit<2> tra
     }
 }
 
+// Stage 1: the gate of an entry, one double-width action. By `bar` D-48, D-50 and D-51 are one comparison, which is serial, and D-49 is the
+// other: there are two in an action.
+control Gate(in bit<32> index, in bit<32> fingerprint, in bit<32> ts, in bit<8> kind, in bit<2> tracking, inout bit<1> held) {
+    Register<gate_t, entry_t>(ENTRIES, { 0, 0 }) gates;
+    RegisterAction<gate_t, entry_t, bit<1>>(gates) gate_look = {
+        void apply(inout gate_t gate, out bit<1> equal) {
+            equal = 0;
+            if (gate.fingerprint == fingerprint) {
+                equal = 1;
+            }
+        }
+    };
+    RegisterAction<gate_t, entry_t, bit<1>>(gates) gate_install = {
+        void apply(inout gate_t gate, out bit<1> takes) {
+            takes = 0;
+            if (gate.bar == 0 || (int<32>)(ts - gate.bar) >= 0) {
+                gate.bar = ts;
+                gate.fingerprint = fingerprint;
+                takes = 1;
+            }
+        }
+    };
+    RegisterAction<gate_t, entry_t, bit<1>>(gates) gate_clear = {
+        void apply(inout gate_t gate, out bit<1> frees) {
+            frees = 0;
+            if (gate.bar == ts && gate.fingerprint != 0) {
+                gate.bar = gate.bar + 1;
+                gate.fingerprint = 0;
+                frees = 1;
+            }
+        }
+    };
+
+    action look() {
+        held = gate_look.execute(index[ENTRY_BITS - 1:0]);
+    }
+    action install() {
+        held = gate_install.execute(index[ENTRY_BITS - 1:0]);
+    }
+    action clear() {
+        held = gate_clear.execute(index[ENTRY_BITS - 1:0]);
+    }
+    action nothing() {
+    }
+
+#include "visibility/gate.p4"
+
+    apply {
+        at_gate.apply();
+    }
+}
+
+// Stages 2 to 9, three in each: one array of metadata.
+control ValueArray(in bit<32> index, inout bit<32> word, in bit<8> kind, in bit<1> held) {
+    Register<bit<32>, entry_t>(ENTRIES, 0) values;
+    RegisterAction<bit<32>, entry_t, bit<32>>(values) value_read = {
+        void apply(inout bit<32> value, out bit<32> found) {
+            found = value;
+        }
+    };
+    RegisterAction<bit<32>, entry_t, bit<32>>(values) value_write = {
+        void apply(inout bit<32> value) {
+            value = word;
+        }
+    };
+
+    action read() {
+        word = value_read.execute(index[ENTRY_BITS - 1:0]);
+    }
+    action write() {
+        value_write.execute(index[ENTRY_BITS - 1:0]);
+    }
+    action nothing() {
+    }
+
+#include "visibility/value.p4"
+
+    apply {
+        at_value.apply();
+    }
+}
+
 #include "common/routing.p4"
 #include "dirty_set/dirty_set.p4"
+#include "visibility/visibility.p4"
 #include "common/header.p4"
 
-// The parser selects on port and length only: it has no room to compare more.
+// The parser selects on port, structure and length only: it has no room to compare more.
 parser Frames(packet_in packet, out headers_t hdr, inout meta_t meta) {
     state start {
         transition parse_frame;
@@ -220,15 +317,14 @@ parser Frames(packet_in packet, out headers_t hdr, inout meta_t meta) {
 
 #include "common/frame.p4"
 
-    // D-2: UDP's own header has 8 bytes; the common part ends at 24, that of the dirty set at 48. A length below 8 is none: plain.
+    // D-2: UDP's own header has 8 bytes; the common part ends at 24, that of the dirty set at 48, that of the visibility table at 132. A
+    // length below 8 is none: plain.
     state check_common_length {
         transition select(hdr.udp.length) {
             16w0x0000 &&& 16w0xfff8: accept;
             16w0x0008 &&& 16w0xfff8: drop_truncated;
             16w0x0010 &&& 16w0xfff8: drop_truncated;
-            16w0x0018 &&& 16w0xfff8: parse_common;
-            16w0x0020 &&& 16w0xfff0: parse_common;
-            default: parse_whole;
+            default: parse_common;
         }
     }
     state drop_truncated {
@@ -238,11 +334,23 @@ parser Frames(packet_in packet, out headers_t hdr, inout meta_t meta) {
     state parse_common {
         packet.extract(hdr.innet);
         meta.form = FORM_COMMON;
+        transition select(hdr.innet.structure, hdr.udp.length) {
+            (_, 16w0x0018 &&& 16w0xfff8): accept;
+            (_, 16w0x0020 &&& 16w0xfff0): accept;
+            (STRUCTURE_VISIBILITY, 16w0x0030 &&& 16w0xfff0): accept;
+            (STRUCTURE_VISIBILITY, 16w0x0040 &&& 16w0xffc0): accept;
+            (STRUCTURE_VISIBILITY, 16w0x0080 &&& 16w0xfffc): accept;
+            (STRUCTURE_VISIBILITY, _): parse_visibility;
+            default: parse_dirty_set;
+        }
+    }
+    state parse_dirty_set {
+        packet.extract(hdr.dirty_set);
+        meta.form = FORM_WHOLE;
         transition accept;
     }
-    state parse_whole {
-        packet.extract(hdr.innet);
-        packet.extract(hdr.dirty_set);
+    state parse_visibility {
+        packet.extract(hdr.visibility);
         meta.form = FORM_WHOLE;
         transition accept;
     }
@@ -286,6 +394,8 @@ control Ingress(inout tna_headers_t all,
     Tracking() tracking;
     Admission() admission;
     DirtySet() dirty_set;
+    Tracking() table_tracking;
+    VisibilityTable() visibility;
 
 #define hdr all.of_frame
 
@@ -346,21 +456,31 @@ control Ingress(inout tna_headers_t all,
     }
 
 #include "dirty_set/classify.p4"
+#include "visibility/classify.p4"
 
     apply {
         meta.destination_port = 0x1ff;
         meta.shard_port = 0x1ff;
         all.bridge.setValid();
         all.bridge.deliver = DELIVER_PLAIN;
-        if (meta.form != FORM_NONE) {
+        if (hdr.visibility.isValid()) {
+            table_tracking.apply(hdr.innet.epoch, meta.tracking);
+            classify_entry.apply();
+        } else if (meta.form != FORM_NONE) {
             // None of these waits for another.
             tracking.apply(hdr.innet.epoch, meta.tracking);
             admission.apply(hdr, meta);
             classify.apply();
-            routing.apply(hdr, meta, ig_intr_md.ingress_port);
-            dirty_set.apply(hdr, meta);
         } else if (meta.kind == KIND_PLAIN) {
             bridge.apply();
+        }
+        if (meta.form != FORM_NONE) {
+            routing.apply(hdr, meta, ig_intr_md.ingress_port);
+            if (hdr.visibility.isValid()) {
+                visibility.apply(hdr, meta);
+            } else {
+                dirty_set.apply(hdr, meta);
+            }
         }
         verdict.apply();
     }
@@ -388,13 +508,12 @@ parser EgressParser(packet_in packet,
             default: parse_copy;
         }
     }
-    // The ingress has checked all of it.
+    // The ingress has checked all of it, and nothing behind the common part is written here.
     state parse_copy {
         packet.extract(hdr.of_frame.ethernet);
         packet.extract(hdr.of_frame.ipv4);
         packet.extract(hdr.of_frame.udp);
         packet.extract(hdr.of_frame.innet);
-        packet.extract(hdr.of_frame.dirty_set);
         transition accept;
     }
 }
@@ -416,7 +535,7 @@ control Egress(inout tna_headers_t all,
         meta.deliver = all.bridge.deliver;
         meta.result = all.bridge.result;
         if (meta.deliver != DELIVER_PLAIN) {
-            // D-23: the copy that the replication engine made is the second.
+            // D-23, D-53: the copy that the replication engine made is the second.
             if (meta.deliver == DELIVER_DESTINATION
                 || (meta.deliver == DELIVER_SHARD_AND_DESTINATION && eg_intr_md.egress_rid != 0)) {
                 meta.node = all.of_frame.innet.destination;

@@ -16,8 +16,8 @@ const bit<32> REPLICATION = 5;
 
 #include "common/headers.p4"
 
-// Stage 0: `epoch` and `complete` as one register: epoch in the upper 16 bits, below it 1 (runs) or 2 (complete). All 0 without
-// an epoch (D-18, D-19, D-26, D-37, D-38).
+// Stage 0: `epoch` and `complete` of a structure as one register: epoch in the upper 16 bits, below it 1 (runs) or 2 (complete). All 0
+// without an epoch (D-18, D-19, D-26, D-37, D-38; D-55 to D-57, D-62 to D-64).
 control Tracking(in bit<16> epoch, out bit<2> tracking) {
     register<bit<32>>(1) present;
     bit<32> now;
@@ -82,8 +82,70 @@ control TagArray(in bit<32> index, in bit<32> tag, in bit<8> kind, in bit<2> tra
     }
 }
 
+// The gate of an entry: fingerprint (upper half) and Ts.
+control Gate(in bit<32> index, in bit<32> fingerprint, in bit<32> ts, in bit<8> kind, in bit<2> tracking, inout bit<1> held) {
+    register<bit<64>>(ENTRIES) gates;
+    bit<32> entry;
+    bit<64> gate;
+    bit<32> after;
+
+    action look() {
+        gates.read(gate, entry);
+        held = (gate[63:32] == fingerprint) ? 1w1 : 1w0;
+    }
+    // D-48 to D-51: after is serial, so its highest bit says before.
+    action install() {
+        gates.read(gate, entry);
+        after = ts - gate[31:0];
+        held = (gate[31:0] == 0 || (after != 0 && after[31:31] == 0) || (after == 0 && gate[63:32] != 0)) ? 1w1 : 1w0;
+        gate = (held == 1) ? (fingerprint ++ ts) : gate;
+        gates.write(entry, gate);
+    }
+    // D-58, D-59.
+    action clear() {
+        gates.read(gate, entry);
+        held = (gate[63:32] != 0 && gate[31:0] == ts) ? 1w1 : 1w0;
+        gate = (held == 1) ? (32w0 ++ gate[31:0]) : gate;
+        gates.write(entry, gate);
+    }
+    action nothing() {
+    }
+
+#include "visibility/gate.p4"
+
+    apply {
+        entry = index & ENTRY_MASK;
+        gate = 0;
+        after = 0;
+        at_gate.apply();
+    }
+}
+
+// One array of metadata.
+control ValueArray(in bit<32> index, inout bit<32> word, in bit<8> kind, in bit<1> held) {
+    register<bit<32>>(ENTRIES) values;
+    bit<32> entry;
+
+    action read() {
+        values.read(word, entry);
+    }
+    action write() {
+        values.write(entry, word);
+    }
+    action nothing() {
+    }
+
+#include "visibility/value.p4"
+
+    apply {
+        entry = index & ENTRY_MASK;
+        at_value.apply();
+    }
+}
+
 #include "common/routing.p4"
 #include "dirty_set/dirty_set.p4"
+#include "visibility/visibility.p4"
 #include "common/header.p4"
 
 parser OnpathParser(packet_in packet,
@@ -97,6 +159,7 @@ parser OnpathParser(packet_in packet,
 #include "common/frame.p4"
 #include "common/parser.p4"
 #include "dirty_set/parser.p4"
+#include "visibility/parser.p4"
 }
 
 control verify_frame(inout headers_t hdr, inout meta_t meta) {
@@ -118,6 +181,8 @@ control ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
     Tracking() tracking;
     Admission() admission;
     DirtySet() dirty_set;
+    Tracking() table_tracking;
+    VisibilityTable() visibility;
 
     action pass(bit<32> count) {
         packets.count(count);
@@ -185,6 +250,10 @@ control ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             }
             dirty_set.apply(hdr, meta);
         }
+        if (meta.kind == KIND_LOOK || meta.kind == KIND_INSTALL || meta.kind == KIND_CLEAR) {
+            table_tracking.apply(hdr.innet.epoch, meta.tracking);
+            visibility.apply(hdr, meta);
+        }
         verdict.apply();
 
         if (meta.deliver == DELIVER_PLAIN) {
@@ -205,7 +274,7 @@ control ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
             } else {
                 copies.count(COUNT_COPIES_UNROUTED);
             }
-            // D-23: the second copy is a clone of the packet as it came in; what it carries are the fields marked COPIED.
+            // D-23, D-53: the second copy is a clone of the packet as it came in; what it carries are the fields marked COPIED.
             if (meta.deliver == DELIVER_SHARD_AND_DESTINATION) {
                 meta.second = hdr.innet.destination;
                 if (meta.destination_known == 1) {
@@ -264,6 +333,7 @@ control OnpathDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.udp);
         packet.emit(hdr.innet);
         packet.emit(hdr.dirty_set);
+        packet.emit(hdr.visibility);
     }
 }
 

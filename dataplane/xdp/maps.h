@@ -49,7 +49,7 @@ struct source {
 	__u16 spare;
 };
 
-/* One lock for all registers: SPEC.md, XDP. */
+/* One lock for all registers of a structure: SPEC.md, XDP. */
 struct tracked {
 	struct onpath_tracking tracking;
 	struct bpf_spin_lock lock;
@@ -74,6 +74,8 @@ MAP(settings, BPF_MAP_TYPE_ARRAY, 1, struct settings);
 MAP(tracking, BPF_MAP_TYPE_ARRAY, 1, struct tracked);
 MAP(pairs, BPF_MAP_TYPE_ARRAY, ONPATH_SHARDS, struct onpath_pair);
 MAP(sets, BPF_MAP_TYPE_ARRAY, 1 << ONPATH_INDEX_BITS, struct onpath_set);
+MAP(visibility, BPF_MAP_TYPE_ARRAY, 1, struct tracked);
+MAP(entries, BPF_MAP_TYPE_ARRAY, 1 << ONPATH_ENTRY_BITS, struct onpath_entry);
 MAP(counters, BPF_MAP_TYPE_PERCPU_ARRAY, ONPATH_COUNTERS, __u64);
 MAP(routes, BPF_MAP_TYPE_HASH, ONPATH_ROUTES_MAX, struct onpath_route);
 KEYED_MAP(hosts, BPF_MAP_TYPE_HASH, ONPATH_HOSTS_MAX, struct source, __u32);
@@ -104,8 +106,8 @@ struct onpath_state {
 	__u32 node;
 	const struct onpath_route *first;
 	const struct onpath_route *second;
-	/* The header of the first copy. */
-	union onpath_innet header;
+	/* What the header of the first copy has in common with all others. */
+	struct onpath_common header;
 };
 
 ONPATH_INLINE int onpath_from_host(struct onpath_state *state)
@@ -147,6 +149,16 @@ ONPATH_INLINE struct onpath_set *onpath_find_set(struct onpath_state *state, __u
 	FIND(sets, set);
 }
 
+ONPATH_INLINE struct onpath_tracking *onpath_get_visibility(struct onpath_state *state)
+{
+	FIND(visibility, 0);
+}
+
+ONPATH_INLINE struct onpath_entry *onpath_find_entry(struct onpath_state *state, __u32 number)
+{
+	FIND(entries, number);
+}
+
 ONPATH_INLINE __u64 *onpath_find_counter(struct onpath_state *state, enum onpath_counter counter)
 {
 	FIND(counters, counter);
@@ -168,16 +180,17 @@ ONPATH_INLINE void onpath_leave(struct onpath_tracking *tracking)
 }
 
 /* Only remembers: what goes where is written when all copies are known. */
-ONPATH_INLINE void onpath_emit(struct onpath_state *state, const union onpath_innet *header, __u32 node,
-			       const struct onpath_route *way)
+ONPATH_INLINE void onpath_emit(struct onpath_state *state, const union onpath_innet *header,
+			       const struct onpath_common *common, __u32 node, const struct onpath_route *way)
 {
+	(void)header;
 	if (state->copies++) {
 		state->second = way;
 		return;
 	}
 	state->first = way;
 	state->node = node;
-	state->header = *header;
+	state->header = *common;
 }
 
 #endif

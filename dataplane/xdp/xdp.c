@@ -21,14 +21,30 @@ ONPATH_INLINE __u32 read_header(const struct frame *frame, const __u8 *end, unio
 			break;
 		header->dirty_set = *(struct onpath_dirty_set *)frame->payload;
 		return ONPATH_DIRTY_SET_BYTES;
+	case ONPATH_STRUCTURE_VISIBILITY:
+		if (frame->length < ONPATH_VISIBILITY_BYTES || frame->payload + ONPATH_VISIBILITY_BYTES > end)
+			break;
+		header->visibility = *(struct onpath_visibility *)frame->payload;
+		return ONPATH_VISIBILITY_BYTES;
 	}
 	return ONPATH_COMMON_BYTES;
 }
 
-/* A switch writes into the common part alone (D-16), whatever the structure. */
+/* A switch writes into the common part (D-16), whatever the structure, and of a look the metadata. */
 ONPATH_INLINE struct onpath_common *common_of(const struct frame *frame, const __u8 *end)
 {
 	return frame->payload + ONPATH_COMMON_BYTES <= end ? (struct onpath_common *)frame->payload : 0;
+}
+
+/* What a look has found (D-56). */
+ONPATH_INLINE void write_metadata(const struct frame *frame, const __u8 *end, const union onpath_innet *header)
+{
+	struct onpath_visibility *out = (struct onpath_visibility *)frame->payload;
+
+	if (header->common.code >> 4 != ONPATH_STRUCTURE_VISIBILITY || header->common.result != ONPATH_RESULT_PENDING)
+		return;
+	if (frame->payload + ONPATH_VISIBILITY_BYTES <= end)
+		onpath_copy_values(out->metadata, header->visibility.metadata);
 }
 
 /* Numbers the two copies of a packet, from 1 to 65,535, so that their egress program knows the second from the first. */
@@ -52,7 +68,7 @@ ONPATH_INLINE long send_twins(struct frame *frame, struct onpath_common *header,
 
 	if (!both)
 		return XDP_DROP;
-	*header = state->header.common;
+	*header = state->header;
 	header->flags = FLAG_TWINS;
 	header->destination = destination;
 	frame->udp->check = next_number();
@@ -87,7 +103,8 @@ SECTION("xdp") int onpath_switch(struct xdp_md *context)
 		return XDP_DROP;
 	if (state.second)
 		return send_twins(&frame, out, &state, destination);
-	*out = state.header.common;
+	*out = state.header;
+	write_metadata(&frame, end, &header);
 	write_addresses(&frame, own, state.first);
 	/* Also where it came from: XDP_TX does not wake the other end of a veth that polls by GRO alone. */
 	return redirect_map(&devices, state.first->device % DEVICES_MAX, 0);
@@ -151,17 +168,25 @@ struct command {
 };
 
 /* Numbers of src/command.rs. */
-enum { COMMAND_EPOCH = 1, COMMAND_COMPLETE, COMMAND_RAISE, COMMAND_REBOOT };
+enum {
+	COMMAND_EPOCH = 1,
+	COMMAND_COMPLETE,
+	COMMAND_RAISE,
+	COMMAND_REBOOT,
+	COMMAND_VISIBILITY_EPOCH,
+	COMMAND_VISIBILITY_COMPLETE,
+};
 
 /* What it answers. */
 enum { ANSWER_DONE = 16, ANSWER_OTHER_EPOCH, ANSWER_UNKNOWN };
 
-/* D-42. */
-ONPATH_INLINE void forget(struct onpath_tracking *all)
+/* D-42, D-66: what of a reboot is to happen between packets. */
+ONPATH_INLINE void forget(struct onpath_tracking *all, struct onpath_tracking *table)
 {
 	__u32 shard;
 
-	onpath_set_epoch(all, 0);
+	onpath_set_epoch(table, 0, 63);
+	onpath_set_epoch(all, 0, 37);
 	for (shard = 0; shard < ONPATH_SHARDS; shard++) {
 		struct onpath_pair *pair = onpath_find_pair(0, shard);
 
@@ -177,17 +202,17 @@ ONPATH_INLINE void forget(struct onpath_tracking *all)
 SECTION("xdp") int onpath_command(struct xdp_md *context)
 {
 	const struct command *command = (const struct command *)(long)context->data;
-	struct onpath_tracking *all = onpath_get_tracking(0);
+	struct onpath_tracking *all = onpath_get_tracking(0), *table = onpath_get_visibility(0);
 	struct onpath_pair *pair;
 
-	if ((__u8 *)(command + 1) > (__u8 *)(long)context->data_end || !all)
+	if ((__u8 *)(command + 1) > (__u8 *)(long)context->data_end || !all || !table)
 		return ANSWER_UNKNOWN;
 	switch (command->kind) {
 	case COMMAND_EPOCH:
-		onpath_set_epoch(all, command->a);
+		onpath_set_epoch(all, command->a, 37);
 		return ANSWER_DONE;
 	case COMMAND_COMPLETE:
-		return onpath_set_complete(all, command->a) ? ANSWER_DONE : ANSWER_OTHER_EPOCH;
+		return onpath_set_complete(all, command->a, 38) ? ANSWER_DONE : ANSWER_OTHER_EPOCH;
 	case COMMAND_RAISE:
 		pair = onpath_find_pair(0, command->a);
 		if (!pair)
@@ -195,8 +220,13 @@ SECTION("xdp") int onpath_command(struct xdp_md *context)
 		onpath_raise(all, pair, command->b);
 		return ANSWER_DONE;
 	case COMMAND_REBOOT:
-		forget(all);
+		forget(all, table);
 		return ANSWER_DONE;
+	case COMMAND_VISIBILITY_EPOCH:
+		onpath_set_epoch(table, command->a, 63);
+		return ANSWER_DONE;
+	case COMMAND_VISIBILITY_COMPLETE:
+		return onpath_set_complete(table, command->a, 64) ? ANSWER_DONE : ANSWER_OTHER_EPOCH;
 	default:
 		return ANSWER_UNKNOWN;
 	}

@@ -140,13 +140,14 @@ pub fn frames(input: &[u8]) {
 
 /// Packets to a switch, and commands of its control plane among them.
 pub fn dataplane(input: &[u8]) {
-    let config = SwitchConfig { index_bits: 3, stages: 3, ..SwitchConfig::whole(1) };
+    let config = SwitchConfig { index_bits: 3, stages: 3, entry_bits: 2, ..SwitchConfig::whole(1) };
     let mut switch = Switch::new(config).expect("a valid configuration");
     let shard = NodeId::shard(ShardId(2)).0;
     let route = |node, port| Command::Route { node, port: Port(port) };
     let session = NodeId::session(SessionId(1)).0;
     let tables = [route(shard, 3), route(session, 4), Command::Host { port: Port(0) }];
-    for command in tables.into_iter().chain([Command::Epoch(1), Command::Complete(1)]) {
+    let epochs = [Command::Epoch(1), Command::Complete(1), Command::VisibilityEpoch(1), Command::VisibilityComplete(1)];
+    for command in tables.into_iter().chain(epochs) {
         switch.control(&command).expect("a command");
     }
     let mut cut = Cut(input);
@@ -186,6 +187,9 @@ fn command(what: u8, cut: &mut Cut<'_>) -> Command {
         5 => Command::Host { port: Port(cut.byte().into()) },
         6 => Command::Unhost { port: Port(cut.byte().into()) },
         7 => Command::Reboot,
+        8 => Command::VisibilityEpoch(u16::from_le_bytes(cut.array())),
+        9 => Command::VisibilityComplete(u16::from_le_bytes(cut.array())),
+        10 => Command::VisibilityClear,
         _ => Command::Clear,
     }
 }

@@ -307,6 +307,9 @@ impl Elsewhere for Controlled {
     fn tracking(&self) -> Option<(u16, bool)> {
         self.lock().tracking()
     }
+    fn visibility(&self) -> Option<(u16, bool)> {
+        self.lock().visibility()
+    }
     fn counters(&self) -> Vec<(&'static str, u64)> {
         self.lock().counters()
     }

@@ -64,6 +64,10 @@ impl Elsewhere for InKernel {
         logged(self.switch.tracking()).map(|tracking| (tracking.epoch, tracking.complete))
     }
 
+    fn visibility(&self) -> Option<(u16, bool)> {
+        logged(self.switch.visibility()).map(|tracking| (tracking.epoch, tracking.complete))
+    }
+
     fn counters(&self) -> Vec<(&'static str, u64)> {
         logged(self.switch.counters()).unwrap_or_default()
     }

@@ -7,7 +7,7 @@ pub use onpath_dataplane::Command;
 use onpath_dataplane::{Config, Copy, Counter, Port, Switch as Program};
 use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{NodeId, RecordSeq, RequestSeq, TrackingEpoch};
+use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, RequestSeq, TrackingEpoch};
 use onpath_wire::innet::{INNET_UDP_PORT, InNet, InNetBytes};
 use onpath_wire::packet::Packet;
 use onpath_wire::tracking::{SwitchCommand, SwitchStatus};
@@ -37,8 +37,10 @@ impl SwitchConfig {
 pub trait Elsewhere: Send {
     /// Executes a command of the control plane. An error is logged where it arises; the state tells what is so.
     fn control(&mut self, command: &Command) -> bool;
-    /// The present tracking epoch, and whether it is complete; nothing if the program cannot be asked.
+    /// The present epoch of the dirty set, and whether it is complete; nothing if the program cannot be asked.
     fn tracking(&self) -> Option<(u16, bool)>;
+    /// The same of the visibility table.
+    fn visibility(&self) -> Option<(u16, bool)>;
     /// Named counters.
     fn counters(&self) -> Vec<(&'static str, u64)>;
 }
@@ -67,14 +69,22 @@ impl Place {
             Place::Elsewhere(program) => program.tracking(),
         }
     }
+
+    fn visibility(&self) -> Option<(u16, bool)> {
+        match self {
+            Place::Here(program) => Some((program.visibility().epoch, program.visibility().complete)),
+            Place::Elsewhere(program) => program.visibility(),
+        }
+    }
 }
 
 /// A switch.
 pub struct Switch {
     config: SwitchConfig,
     program: Place,
-    /// The last command that began or completed an epoch: copies of older ones change nothing.
+    /// The last command that began or completed an epoch of the dirty set, and of the visibility table: copies of older ones change nothing.
     last_command: RequestSeq,
+    last_of_table: RequestSeq,
     copies: Vec<Copy>,
     outputs: VecDeque<Output<()>>,
     malformed: u64,
@@ -102,6 +112,7 @@ impl Switch {
             config,
             program,
             last_command: RequestSeq(0),
+            last_of_table: RequestSeq(0),
             copies: Vec::new(),
             outputs: VecDeque::new(),
             malformed: 0,
@@ -136,8 +147,10 @@ impl Switch {
 
     fn packet(&mut self, packet: &Packet, innet: &InNet) {
         let mut outputs = std::mem::take(&mut self.outputs);
-        // Whoever gives it to this role has looked who sends it; a session inserts and removes nothing.
-        let from_host = packet.header().is_ok_and(|header| header.source.as_shard().is_some());
+        // Whoever gives it to this role has looked who sends it; a session changes nothing.
+        let from_host = packet
+            .header()
+            .is_ok_and(|header| matches!(header.source.class(), Some(NodeClass::Shard | NodeClass::Data)));
         self.step(from_host, &innet.bytes(), |to, header| {
             let header =
                 InNet::of_bytes(header).expect("a copy has the header of its packet, and what a switch writes");
@@ -147,25 +160,39 @@ impl Switch {
         self.outputs = outputs;
     }
 
-    fn command(&mut self, header: &Header, command: SwitchCommand) {
-        let newest = header.seq > self.last_command;
-        let done = match command {
-            SwitchCommand::Status => true,
-            SwitchCommand::Epoch { epoch } if newest => self.program.control(&Command::Epoch(epoch.0)),
-            SwitchCommand::Complete { epoch } if newest => self.program.control(&Command::Complete(epoch.0)),
-            SwitchCommand::Epoch { .. } | SwitchCommand::Complete { .. } => true,
+    /// Executes a command unless a newer one of its structure has come; false if it is refused.
+    fn execute(&mut self, seq: RequestSeq, command: SwitchCommand) -> bool {
+        let (last, command) = match command {
+            SwitchCommand::Status | SwitchCommand::VisibilityStatus => return true,
             SwitchCommand::Raise { shard, term } => {
-                self.program.control(&Command::Raise { shard: shard.0, term: term.0 })
+                return self.program.control(&Command::Raise { shard: shard.0, term: term.0 });
             }
+            SwitchCommand::Epoch { epoch } => (&mut self.last_command, Command::Epoch(epoch.0)),
+            SwitchCommand::Complete { epoch } => (&mut self.last_command, Command::Complete(epoch.0)),
+            SwitchCommand::VisibilityEpoch { epoch } => (&mut self.last_of_table, Command::VisibilityEpoch(epoch.0)),
+            SwitchCommand::VisibilityComplete { epoch } => {
+                (&mut self.last_of_table, Command::VisibilityComplete(epoch.0))
+            }
+            SwitchCommand::VisibilityClear => (&mut self.last_of_table, Command::VisibilityClear),
         };
-        if !done {
+        let newest = seq > *last;
+        *last = (*last).max(seq);
+        !newest || self.program.control(&command)
+    }
+
+    fn command(&mut self, header: &Header, command: SwitchCommand) {
+        if !self.execute(header.seq, command) {
             self.malformed += 1; // the answer says what is so
         }
-        if matches!(command, SwitchCommand::Epoch { .. } | SwitchCommand::Complete { .. }) {
-            self.last_command = self.last_command.max(header.seq);
-        }
+        let state = match command {
+            SwitchCommand::VisibilityStatus
+            | SwitchCommand::VisibilityEpoch { .. }
+            | SwitchCommand::VisibilityComplete { .. }
+            | SwitchCommand::VisibilityClear => self.program.visibility(),
+            _ => self.program.tracking(),
+        };
         // One that cannot be asked is gone, and whoever waits for the answer sees that.
-        let Some((epoch, complete)) = self.program.tracking() else { return };
+        let Some((epoch, complete)) = state else { return };
         let status = SwitchStatus { boot: self.config.boot, epoch: TrackingEpoch(epoch), complete };
         let mut answer = Header::new(MessageKind::PeerAnswer, self.config.node, header.seq);
         answer.cluster = self.config.cluster;
@@ -196,5 +223,67 @@ impl Role for Switch {
 
     fn next_deadline(&self) -> Option<u64> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onpath_wire::ids::{SessionId, ShardId};
+    use onpath_wire::innet::{EntryName, Metadata};
+
+    const SWITCH: NodeId = NodeId::SWITCH;
+
+    fn told(switch: &mut Switch) -> Vec<(NodeId, Packet)> {
+        let outputs = std::iter::from_fn(|| switch.poll_output());
+        outputs
+            .map(|output| if let Output::Send { to, packet, .. } = output { (to, packet) } else { panic!() })
+            .collect()
+    }
+
+    fn say(switch: &mut Switch, packet: Packet) -> Vec<(NodeId, Packet)> {
+        switch.handle(Now { mono_us: 0, wall_ns: 0 }, Input::Packet(packet));
+        told(switch)
+    }
+
+    fn status(switch: &mut Switch, seq: u64, command: SwitchCommand) -> (u16, bool) {
+        let header = Header::new(MessageKind::Switch, NodeId::shard(ShardId(0)), RequestSeq(seq));
+        let answers = say(switch, Packet::new(&header, &command));
+        let status: SwitchStatus = answers[0].1.body().expect("a status");
+        (status.epoch.0, status.complete)
+    }
+
+    /// Commands of one structure leave the other alone, and copies of older ones change nothing.
+    #[test]
+    fn each_structure_has_its_epoch() {
+        let mut switch = Switch::new(SwitchConfig::whole(SWITCH, 1, 1));
+        let epoch = TrackingEpoch;
+        assert_eq!(status(&mut switch, 1, SwitchCommand::Epoch { epoch: epoch(3) }), (3, false));
+        assert_eq!(status(&mut switch, 2, SwitchCommand::VisibilityEpoch { epoch: epoch(5) }), (5, false));
+        assert_eq!(status(&mut switch, 3, SwitchCommand::VisibilityComplete { epoch: epoch(5) }), (5, true));
+        assert_eq!(status(&mut switch, 2, SwitchCommand::VisibilityEpoch { epoch: epoch(4) }), (5, true), "a copy");
+        assert_eq!(status(&mut switch, 4, SwitchCommand::VisibilityClear), (5, true), "refused");
+        assert_eq!(status(&mut switch, 5, SwitchCommand::Status), (3, false));
+        assert_eq!(status(&mut switch, 6, SwitchCommand::VisibilityStatus), (5, true));
+        assert!(switch.counters().contains(&("control_malformed", 1)));
+    }
+
+    #[test]
+    fn a_data_node_installs_and_a_session_does_not() {
+        let mut switch = Switch::new(SwitchConfig::whole(SWITCH, 1, 1));
+        let name = EntryName::new(5, 7).expect("a name");
+        let (epoch, home, session) = (TrackingEpoch(5), ShardId(0), NodeId::session(SessionId(1)));
+        status(&mut switch, 1, SwitchCommand::VisibilityEpoch { epoch });
+        let install = InNet::install(1, epoch, name, (9, Metadata::default()), home, Some(session));
+        let by = |source| {
+            let header = Header::new(MessageKind::DataReply, source, RequestSeq(1));
+            Packet::encoded(header.bytes().to_vec(), Default::default()).through_switch(install)
+        };
+        assert!(say(&mut switch, by(session)).is_empty());
+        let copies = say(&mut switch, by(NodeId::data(0)));
+        assert_eq!(copies.iter().map(|(to, _)| *to).collect::<Vec<_>>(), [NodeId::shard(home), session]);
+        assert!(copies.iter().all(|(_, packet)| !packet.wants_switch()));
+        let counters = switch.counters();
+        assert!(counters.contains(&("install_done", 1)) && counters.contains(&("drop_stranger", 1)));
     }
 }

@@ -172,7 +172,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// A command of the control plane (dataplane/SPEC.md, D-37 to D-39). A call; answered by [`SwitchStatus`].
+    /// A command of the control plane (dataplane/SPEC.md, D-37 to D-39, D-63 to D-65). A call; answered by [`SwitchStatus`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum SwitchCommand {
         /// Only tell.
@@ -194,16 +194,30 @@ wire_enum! {
             /// Its present term.
             term: Term,
         },
+        /// Only tell, of the visibility table.
+        5 => VisibilityStatus,
+        /// Begin an epoch of the visibility table.
+        6 => VisibilityEpoch {
+            /// Which.
+            epoch: TrackingEpoch,
+        },
+        /// Every data node has had applied what it had before this epoch.
+        7 => VisibilityComplete {
+            /// Which.
+            epoch: TrackingEpoch,
+        },
+        /// Empty the visibility table, which has no epoch.
+        8 => VisibilityClear,
     }
 }
 
 wire_struct! {
-    /// The state of a switch after a command.
+    /// The state of a switch after a command: of the dirty set, or of the visibility table if that was a command of it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct SwitchStatus {
         /// Names its life: another one has forgotten everything.
         pub boot: u64,
-        /// Its tracking epoch; 0 is none.
+        /// The present epoch; 0 is none.
         pub epoch: TrackingEpoch,
         /// Whether that is complete.
         pub complete: bool,

@@ -3,5 +3,6 @@
 #define ONPATH_STATE_H
 
 #include "dirty_set/state.h"
+#include "visibility/state.h"
 
 #endif

@@ -4,7 +4,7 @@
 use onpath_dataplane::Counter;
 use onpath_dataplane::common::copies::COPIES_MAX;
 use onpath_dataplane::dirty_set::registers::{SHARDS, STAGES_MAX};
-use onpath_wire::innet::DirtySet;
+use onpath_wire::innet::{INNET_BYTES_MAX, METADATA_BYTES};
 
 /// `struct onpath_config`.
 #[repr(C)]
@@ -14,6 +14,7 @@ pub(crate) struct RawConfig {
     pub(crate) udp_port: u32,
     pub(crate) index_bits: u32,
     pub(crate) stages: u32,
+    pub(crate) entry_bits: u32,
 }
 
 /// `struct onpath_tracking`.
@@ -35,13 +36,22 @@ pub(crate) struct RawPair {
 /// `struct onpath_set`.
 pub(crate) type RawSet = [u32; STAGES_MAX];
 
+/// `struct onpath_entry`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawEntry {
+    pub(crate) fingerprint: u32,
+    pub(crate) ts: u32,
+    pub(crate) metadata: [u8; METADATA_BYTES],
+}
+
 /// `struct copy`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawCopy {
     pub(crate) port: u32,
     pub(crate) node: u32,
-    pub(crate) header: [u8; DirtySet::BYTES],
+    pub(crate) header: [u8; INNET_BYTES_MAX],
 }
 
 /// Counters that C has.
@@ -59,6 +69,8 @@ unsafe extern "C" {
     fn onpath_native_tracking(state: *mut RawState) -> *mut RawTracking;
     fn onpath_native_pairs(state: *mut RawState) -> *mut RawPair;
     fn onpath_native_sets(state: *mut RawState) -> *mut RawSet;
+    fn onpath_native_visibility(state: *mut RawState) -> *mut RawTracking;
+    fn onpath_native_entries(state: *mut RawState) -> *mut RawEntry;
     fn onpath_native_counters(state: *const RawState) -> *const u64;
     fn onpath_native_step(
         state: *mut RawState,
@@ -80,17 +92,18 @@ unsafe extern "C" {
 pub(crate) struct Memory {
     words: Vec<u64>,
     sets: usize,
+    entries: usize,
     copies: Vec<RawCopy>,
 }
 
 impl Memory {
     /// All registers 0, all tables empty. The configuration is a valid one.
-    pub(crate) fn new(config: &RawConfig, sets: usize) -> Memory {
+    pub(crate) fn new(config: &RawConfig, sets: usize, entries: usize) -> Memory {
         // SAFETY: a function of its argument alone, which is only read during the call.
         let bytes = unsafe { onpath_native_bytes(config) };
-        let copy = RawCopy { port: 0, node: 0, header: [0; DirtySet::BYTES] };
+        let copy = RawCopy { port: 0, node: 0, header: [0; INNET_BYTES_MAX] };
         let words = vec![0; (bytes as usize).div_ceil(size_of::<u64>())];
-        let mut memory = Memory { words, sets, copies: vec![copy; COPIES_MAX] };
+        let mut memory = Memory { words, sets, entries, copies: vec![copy; COPIES_MAX] };
         // SAFETY: the state is as long as C asked for, aligned for its widest field (64 bits), and zeroes are a valid one; the
         // configuration is only read during the call.
         unsafe { onpath_native_load(memory.state(), config) };
@@ -114,6 +127,17 @@ impl Memory {
     pub(crate) fn sets(&mut self) -> &mut [RawSet] {
         // SAFETY: the state was made with room for so many sets, which `Config` and C count alike; borrowed as above.
         unsafe { std::slice::from_raw_parts_mut(onpath_native_sets(self.state()), self.sets) }
+    }
+
+    pub(crate) fn visibility(&mut self) -> &mut RawTracking {
+        // SAFETY: C gives a field of the state, which is ours alone as long as `self` is borrowed.
+        unsafe { &mut *onpath_native_visibility(self.state()) }
+    }
+
+    pub(crate) fn entries(&mut self) -> &mut [RawEntry] {
+        // SAFETY: the state was made with room for so many entries, which `Config` and C count alike; borrowed as above. Their values are
+        // words to C, of which any bytes are such.
+        unsafe { std::slice::from_raw_parts_mut(onpath_native_entries(self.state()), self.entries) }
     }
 
     pub(crate) fn counters(&self) -> &[u64] {

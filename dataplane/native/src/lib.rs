@@ -19,11 +19,11 @@
 
 mod ffi;
 
-use ffi::{Memory, RawConfig, RawPair, RawTracking};
+use ffi::{Memory, RawConfig, RawEntry, RawPair, RawTracking};
 use onpath_dataplane::common::routing::{HOSTS_MAX, ROUTES_MAX};
-use onpath_dataplane::dirty_set::registers::Pair;
+use onpath_dataplane::common::state::{Entry, Pair};
 use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, State, Tracking};
-use onpath_wire::innet::{DirtySet, InNet};
+use onpath_wire::innet::{DirtySet, InNet, InNetBytes, Structure, Visibility};
 
 /// A switch whose program is the one in C.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ impl Switch {
     /// A switch after a reboot (D-42).
     ///
     /// # Errors
-    /// Too many stages or sets.
+    /// Too many stages, sets or entries.
     pub fn new(config: Config) -> Result<Switch, ConfigError> {
         Switch::with_state(config, &State::default())
     }
@@ -44,19 +44,20 @@ impl Switch {
     /// A switch with these registers.
     ///
     /// # Errors
-    /// Too many stages or sets, or registers that do not exist.
+    /// Too many stages, sets or entries, or registers that do not exist.
     pub fn with_state(config: Config, state: &State) -> Result<Switch, ConfigError> {
         config.check()?;
-        let Config { cluster, udp_port, index_bits, stages } = config;
-        let raw = RawConfig { cluster, udp_port: udp_port.into(), index_bits, stages: stages as u32 };
-        let mut switch = Switch { config, memory: Memory::new(&raw, config.sets()) };
+        let Config { cluster, udp_port, index_bits, stages, entry_bits } = config;
+        let raw = RawConfig { cluster, udp_port: udp_port.into(), index_bits, stages: stages as u32, entry_bits };
+        let mut switch = Switch { config, memory: Memory::new(&raw, config.sets(), config.entries()) };
         switch.load(state)?;
         Ok(switch)
     }
 
     fn load(&mut self, state: &State) -> Result<(), ConfigError> {
-        let Tracking { epoch, complete } = state.tracking;
-        *self.memory.tracking() = RawTracking { epoch: epoch.into(), complete: complete.into() };
+        let raw = |of: Tracking| RawTracking { epoch: of.epoch.into(), complete: of.complete.into() };
+        *self.memory.tracking() = raw(state.tracking);
+        *self.memory.visibility() = raw(state.visibility);
         for &(shard, Pair { min_term, counter }) in &state.pairs {
             let known = self.memory.pairs().get_mut(usize::from(shard));
             let missing = ConfigError::Register { what: "pair", at: shard.into() };
@@ -68,6 +69,11 @@ impl Switch {
             }
             let set = self.memory.sets().get_mut(index as usize);
             set.ok_or(ConfigError::Register { what: "index", at: index })?[usize::from(stage)] = tag;
+        }
+        for &(number, Entry { fingerprint, ts, metadata }) in &state.entries {
+            let known = self.memory.entries().get_mut(number as usize);
+            let missing = ConfigError::Register { what: "entry", at: number };
+            *known.ok_or(missing)? = RawEntry { fingerprint, ts, metadata };
         }
         Ok(())
     }
@@ -84,9 +90,11 @@ impl Switch {
 
     /// All registers that are not 0, those of arrays that are not used among them.
     pub fn state(&mut self) -> State {
-        let raw = *self.memory.tracking();
-        let epoch = u16::try_from(raw.epoch).expect("an epoch has 16 bits");
-        let tracking = Tracking { epoch, complete: raw.complete != 0 };
+        let told = |raw: RawTracking| Tracking {
+            epoch: u16::try_from(raw.epoch).expect("an epoch has 16 bits"),
+            complete: raw.complete != 0,
+        };
+        let (tracking, visibility) = (told(*self.memory.tracking()), told(*self.memory.visibility()));
         let pairs = self.memory.pairs().iter().enumerate();
         let pairs = pairs.map(|(shard, pair)| (shard as u16, Pair { min_term: pair.min_term, counter: pair.counter }));
         let pairs = pairs.filter(|(_, pair)| *pair != Pair::default()).collect();
@@ -96,13 +104,15 @@ impl Switch {
             tags.extend(used.map(|(stage, &tag)| (stage as u16, index, tag)));
         }
         tags.sort_unstable();
-        State { tracking, pairs, tags }
+        let entry = |raw: &RawEntry| Entry { fingerprint: raw.fingerprint, ts: raw.ts, metadata: raw.metadata };
+        let entries =
+            (0..).zip(self.memory.entries().iter().map(entry)).filter(|(_, entry)| *entry != Entry::default());
+        State { tracking, pairs, tags, visibility, entries: entries.collect() }
     }
 
     /// One packet: `payload` of a UDP packet to `udp_port` comes in by `port`, its copies are put into `out`. Tells what became of it.
     pub fn step(&mut self, port: Port, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter {
         let (counter, copies) = self.memory.step(port.0, udp_port, payload);
-        let header = |copy: &ffi::RawCopy| InNet::DirtySet(DirtySet::of_bytes(&copy.header)).bytes();
         out.extend(copies.iter().map(|copy| Copy { port: Port(copy.port), node: copy.node, header: header(copy) }));
         *Counter::ALL.get(counter as usize).expect("a packet is counted as something")
     }
@@ -121,7 +131,10 @@ impl Switch {
             Command::Unroute { node } => (5, [node, 0, 0]),
             Command::Host { port } => (6, [0, 0, port.0]),
             Command::Unhost { port } => (7, [0, 0, port.0]),
-            Command::Reboot => (8, [0; 3]),
+            Command::VisibilityEpoch(epoch) => (8, [epoch.into(), 0, 0]),
+            Command::VisibilityComplete(epoch) => (9, [epoch.into(), 0, 0]),
+            Command::VisibilityClear => (10, [0; 3]),
+            Command::Reboot => (11, [0; 3]),
         };
         match self.memory.control(number, arguments) {
             0 => Ok(()),
@@ -130,10 +143,21 @@ impl Switch {
     }
 }
 
+/// The header of a copy: as many bytes as its structure says.
+fn header(copy: &ffi::RawCopy) -> InNetBytes {
+    let own = "the longest header";
+    match Structure::of_byte(copy.header[0]) {
+        Some(Structure::Visibility) => {
+            InNet::Visibility(Visibility::of_bytes(copy.header.first_chunk().expect(own))).bytes()
+        }
+        _ => InNet::DirtySet(DirtySet::of_bytes(copy.header.first_chunk().expect(own))).bytes(),
+    }
+}
+
 /// `enum onpath_refusal`, with what the command said.
 fn refused(command: &Command, refusal: u32) -> ControlError {
     match (refusal, *command) {
-        (1, Command::Complete(epoch)) => ControlError::OtherEpoch(epoch),
+        (1, Command::Complete(epoch) | Command::VisibilityComplete(epoch)) => ControlError::OtherEpoch(epoch),
         (2, Command::Raise { shard, .. }) => ControlError::Shard(shard),
         (3, Command::Raise { term, .. }) => ControlError::Term(term),
         (4, _) => ControlError::EpochRuns,

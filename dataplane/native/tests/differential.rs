@@ -8,8 +8,8 @@ mod events;
 mod random;
 
 use both::Both;
-use onpath_dataplane::dirty_set::registers::{Pair, Tracking};
-use onpath_dataplane::{Command, Config, Counter, Port, State};
+use onpath_dataplane::common::state::{Entry, Pair};
+use onpath_dataplane::{Command, Config, Counter, Port, State, Tracking};
 use std::collections::BTreeSet;
 
 /// Packets in all; ONPATH_DIFFERENTIAL_PACKETS changes it.
@@ -63,11 +63,16 @@ fn configurations_make_no_difference() {
     for index_bits in [18, 32, u32::MAX] {
         assert!(Both::with_state(Config { index_bits, ..whole }, &State::default()).is_err());
     }
+    for entry_bits in [17, 32, u32::MAX] {
+        assert!(Both::with_state(Config { entry_bits, ..whole }, &State::default()).is_err());
+    }
     let pair = Pair { min_term: 1, counter: 1 };
+    let entry = Entry { fingerprint: 1, ts: 2, metadata: std::array::from_fn(|at| at as u8) };
     for state in [
         State { pairs: vec![(256, pair)], ..State::default() },
         State { tags: vec![(10, 0, 1)], ..State::default() },
         State { tags: vec![(0, 1 << 17, 1)], ..State::default() },
+        State { entries: vec![(1 << 16, entry)], ..State::default() },
     ] {
         assert!(Both::with_state(whole, &state).is_err());
     }
@@ -75,6 +80,8 @@ fn configurations_make_no_difference() {
         tracking: Tracking { epoch: 3, complete: true },
         pairs: vec![(255, pair)],
         tags: vec![(9, 131_071, 1)],
+        visibility: Tracking { epoch: 4, complete: false },
+        entries: vec![(65_535, entry)],
     };
     let mut both = Both::with_state(whole, &state).unwrap_or_else(|error| panic!("{error}"));
     both.compare().expect("no difference");

@@ -5,7 +5,7 @@
 #include "innet.p4"
 
 // What is fixed when the program is compiled, each by -D: the number of the file system (D-4), the in-network port (D-1), the bits
-// of an index (D-9, D-12) and how many arrays of tags there are. Without them: the file system of dataplane/vectors, and full size.
+// of an index (D-9, D-12), how many arrays of tags there are, and the bits of an entry's number (D-9, D-47). Without them: the file system of dataplane/vectors, and full size.
 #ifndef CLUSTER
 #define CLUSTER 0x0C1A57E2
 #endif
@@ -25,6 +25,13 @@
 #error "a pass has 12 stages: at most 10 arrays of tags"
 #endif
 
+#ifndef ENTRY_BITS
+#define ENTRY_BITS 16
+#endif
+#if ENTRY_BITS > 16
+#error "numbers of entries have 16 bits"
+#endif
+
 // Entries of a table of routes: as many as there are nodes will do.
 #ifndef ROUTES
 #define ROUTES 65536
@@ -36,6 +43,12 @@
 const bit<32> SET_MASK = SETS - 1;
 // What an index that has a set does not have.
 const bit<32> BEYOND_SETS = 0xffffffff - (SETS - 1);
+// Entries of the visibility table that this switch has.
+#define ENTRIES (1 << ENTRY_BITS)
+
+const bit<32> ENTRY_MASK = ENTRIES - 1;
+// What the number of an entry does not have.
+const bit<32> BEYOND_ENTRIES = 0xffffffff - (ENTRIES - 1);
 const bit<32> CLUSTER_NUMBER = CLUSTER;
 const bit<16> IN_NETWORK_PORT = PORT;
 
@@ -80,6 +93,7 @@ struct headers_t {
     udp_t udp;
     innet_t innet;
     dirty_set_t dirty_set;
+    visibility_t visibility;
 }
 
 // What the parser found (meta.kind). Below 0x80 it is the number of the counter: plain, or why the packet is dropped.
@@ -88,13 +102,16 @@ const bit<8> KIND_ANSWERED = 0x80;
 const bit<8> KIND_QUERY = 0x81;
 const bit<8> KIND_INSERT = 0x82;
 const bit<8> KIND_REMOVE = 0x83;
+const bit<8> KIND_LOOK = 0x84;
+const bit<8> KIND_INSTALL = 0x85;
+const bit<8> KIND_CLEAR = 0x86;
 
 // How much of the in-network header is there, to an architecture that checks it behind the parser.
 const bit<2> FORM_NONE = 0;
 const bit<2> FORM_COMMON = 1;
 const bit<2> FORM_WHOLE = 2;
 
-// What the register of the epoch says about a packet: of another epoch, of this one, and whether the set is complete.
+// What the register of its structure's epoch says about a packet: of another epoch, of this one, and whether the structure is complete.
 const bit<2> TRACKING_OTHER = 0;
 const bit<2> TRACKING_RUNS = 1;
 const bit<2> TRACKING_COMPLETE = 2;
@@ -122,6 +139,7 @@ struct meta_t {
     bit<2> tracking;
     bit<2> term_order;
     bit<1> admitted;
+    // Insert, query: the set has the tag. Look: the entry is of this file. Install: it is now. Clear: it is free now.
     bit<1> held;
     // Routes (stage 0): whether there is one, the port, and how a second copy gets there.
     bit<1> destination_known;

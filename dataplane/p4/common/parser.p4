@@ -36,6 +36,7 @@
     state check_structure {
         transition select(hdr.innet.structure) {
             STRUCTURE_DIRTY_SET: check_dirty_set;
+            STRUCTURE_VISIBILITY: check_visibility;
             default: drop_structure;
         }
     }
@@ -46,3 +47,7 @@
     state drop_version { meta.kind = (bit<8>)COUNT_DROP_VERSION; transition accept; }
     state drop_cluster { meta.kind = (bit<8>)COUNT_DROP_CLUSTER; transition accept; }
     state drop_structure { meta.kind = (bit<8>)COUNT_DROP_STRUCTURE; transition accept; }
+    state drop_operation { meta.kind = (bit<8>)COUNT_DROP_OPERATION; transition accept; }
+    state drop_reserved { meta.kind = (bit<8>)COUNT_DROP_RESERVED; transition accept; }
+    state drop_shard { meta.kind = (bit<8>)COUNT_DROP_SHARD; transition accept; }
+    state drop_index { meta.kind = (bit<8>)COUNT_DROP_INDEX; transition accept; }

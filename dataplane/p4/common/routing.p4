@@ -47,7 +47,7 @@ control Routing(inout headers_t hdr, inout meta_t meta, in bit<9> ingress_port) 
 #ifndef HOSTS_IN_PARSER
         hosts.apply();
         // D-44: what changes a register.
-        if (meta.from_host == 0 && (meta.kind == KIND_INSERT || meta.kind == KIND_REMOVE)) {
+        if (meta.from_host == 0 && (meta.kind == KIND_INSERT || meta.kind == KIND_REMOVE || meta.kind == KIND_INSTALL || meta.kind == KIND_CLEAR)) {
             meta.kind = (bit<8>)COUNT_DROP_STRANGER;
         }
 #endif

@@ -1,4 +1,4 @@
-// What becomes of a packet, stage 11: D-11, D-18 to D-34 and D-44 as one table, which counts every packet once (D-43).
+// What becomes of a packet, stage 11: D-11, D-18 to D-34, D-44 and D-53 to D-61 as one table, which counts every packet once (D-43).
 // Included inside of the ingress of each architecture, whose actions take it from there:
 //
 //   pass(count)                             as without the program (D-1)
@@ -6,7 +6,7 @@
 //   route(count)                            to its destination, with the result that it has (D-11)
 //   to_destination(result, count)           to its destination
 //   to_shard(result, count)                 to the shard that sent it
-//   to_shard_and_destination(result, count) to both (D-23)
+//   to_shard_and_destination(result, count) to both (D-23, D-53)
 
     table verdict {
         key = {
@@ -26,7 +26,7 @@
             to_shard_and_destination;
         }
         const entries = {
-            // D-2 to D-10: the parser has said it.
+            // D-2 to D-10, D-45, D-46: the parser has said it.
             ((bit<8>)COUNT_DROP_TRUNCATED, _, _, _, _, _): discard(COUNT_DROP_TRUNCATED);
             ((bit<8>)COUNT_DROP_VERSION, _, _, _, _, _): discard(COUNT_DROP_VERSION);
             ((bit<8>)COUNT_DROP_CLUSTER, _, _, _, _, _): discard(COUNT_DROP_CLUSTER);
@@ -36,6 +36,8 @@
             ((bit<8>)COUNT_DROP_SHARD, _, _, _, _, _): discard(COUNT_DROP_SHARD);
             ((bit<8>)COUNT_DROP_INDEX, _, _, _, _, _): discard(COUNT_DROP_INDEX);
             ((bit<8>)COUNT_DROP_TAG, _, _, _, _, _): discard(COUNT_DROP_TAG);
+            ((bit<8>)COUNT_DROP_FINGERPRINT, _, _, _, _, _): discard(COUNT_DROP_FINGERPRINT);
+            ((bit<8>)COUNT_DROP_TS, _, _, _, _, _): discard(COUNT_DROP_TS);
             // D-44: known before the arrays.
             ((bit<8>)COUNT_DROP_STRANGER, _, _, _, _, _): discard(COUNT_DROP_STRANGER);
             // D-11.
@@ -56,6 +58,18 @@
             // D-33, D-27; D-34.
             (KIND_REMOVE, TRACKING_OTHER, _, _, _, _): to_destination(RESULT_OTHER_EPOCH, COUNT_REMOVE_OTHER_EPOCH);
             (KIND_REMOVE, _, _, _, _, _): to_destination(RESULT_REMOVED, COUNT_REMOVE_DONE);
+            // D-56, D-57.
+            (KIND_LOOK, TRACKING_COMPLETE, 1w1, _, _, _): to_destination(RESULT_PENDING, COUNT_LOOK_PENDING);
+            (KIND_LOOK, TRACKING_COMPLETE, _, _, _, _): to_destination(RESULT_NONE, COUNT_LOOK_NONE);
+            (KIND_LOOK, _, _, _, _, _): to_destination(RESULT_UNKNOWN, COUNT_LOOK_UNKNOWN);
+            // D-55, D-53 (nobody but the home if there is no destination), D-54.
+            (KIND_INSTALL, TRACKING_OTHER, _, _, _, _): to_shard(RESULT_OTHER_EPOCH, COUNT_INSTALL_OTHER_EPOCH);
+            (KIND_INSTALL, _, 1w1, _, _, 32w0): to_shard(RESULT_INSTALLED, COUNT_INSTALL_DONE);
+            (KIND_INSTALL, _, 1w1, _, _, _): to_shard_and_destination(RESULT_INSTALLED, COUNT_INSTALL_DONE);
+            (KIND_INSTALL, _, _, _, _, _): to_shard(RESULT_OLDER, COUNT_INSTALL_OLDER);
+            // D-58, D-60, D-61.
+            (KIND_CLEAR, _, 1w1, _, _, _): to_destination(RESULT_CLEARED, COUNT_CLEAR_DONE);
+            (KIND_CLEAR, _, _, _, _, _): to_destination(RESULT_KEPT, COUNT_CLEAR_KEPT);
         }
         const default_action = pass(COUNT_PLAIN);
     }

@@ -43,6 +43,10 @@
             (_, VERSION, CLUSTER_NUMBER, STRUCTURE_DIRTY_SET, OP_QUERY, _, _, _, _, _, _, _, _): is_kind((bit<8>)COUNT_DROP_TRUNCATED);
             (_, VERSION, CLUSTER_NUMBER, STRUCTURE_DIRTY_SET, OP_INSERT &&& 4w0xe, _, _, _, _, _, _, _, _): is_kind((bit<8>)COUNT_DROP_TRUNCATED);
             (_, VERSION, CLUSTER_NUMBER, STRUCTURE_DIRTY_SET, _, _, _, _, _, _, _, _, _): is_kind((bit<8>)COUNT_DROP_OPERATION);
+            // Of the visibility table what is too short for its header: the rest is in visibility/classify.p4.
+            (_, VERSION, CLUSTER_NUMBER, STRUCTURE_VISIBILITY, OP_LOOK, _, _, _, _, _, _, _, _): is_kind((bit<8>)COUNT_DROP_TRUNCATED);
+            (_, VERSION, CLUSTER_NUMBER, STRUCTURE_VISIBILITY, OP_INSTALL &&& 4w0xe, _, _, _, _, _, _, _, _): is_kind((bit<8>)COUNT_DROP_TRUNCATED);
+            (_, VERSION, CLUSTER_NUMBER, STRUCTURE_VISIBILITY, _, _, _, _, _, _, _, _, _): is_kind((bit<8>)COUNT_DROP_OPERATION);
             (_, VERSION, CLUSTER_NUMBER, _, _, _, _, _, _, _, _, _, _): is_kind((bit<8>)COUNT_DROP_STRUCTURE);
             (_, VERSION, _, _, _, _, _, _, _, _, _, _, _): is_kind((bit<8>)COUNT_DROP_CLUSTER);
         }

@@ -78,8 +78,4 @@
     state is_query { meta.kind = KIND_QUERY; transition accept; }
     state is_insert { meta.kind = KIND_INSERT; transition accept; }
     state is_remove { meta.kind = KIND_REMOVE; transition accept; }
-    state drop_operation { meta.kind = (bit<8>)COUNT_DROP_OPERATION; transition accept; }
-    state drop_reserved { meta.kind = (bit<8>)COUNT_DROP_RESERVED; transition accept; }
-    state drop_shard { meta.kind = (bit<8>)COUNT_DROP_SHARD; transition accept; }
-    state drop_index { meta.kind = (bit<8>)COUNT_DROP_INDEX; transition accept; }
     state drop_tag { meta.kind = (bit<8>)COUNT_DROP_TAG; transition accept; }

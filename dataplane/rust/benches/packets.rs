@@ -1,5 +1,5 @@
 //! What a packet costs, by what becomes of it: the packets of all vectors, each again and again on its vector's switch; then
-//! queries, inserts and removes at random indexes, so that a set is seldom in the cache.
+//! queries, inserts and removes at random indexes, so that a set is seldom in the cache, and looks, installs and clears of random entries.
 //!
 //! `cargo bench -p onpath-dataplane --bench packets -- [PACKETS]`, the number of each (default 200,000). Times are of one core, the median of
 //! batches; copies are made as headers, the message is not copied.
@@ -8,8 +8,11 @@
 mod common;
 
 use common::{Step, Vector};
-use onpath_dataplane::{Command, Counter, Switch};
-use onpath_wire::innet::{DirtySet, DirtySetOp, INDEX_BITS, Structure};
+use onpath_dataplane::{Command, Config, Counter, Port, Switch};
+use onpath_wire::ids::{NodeId, ShardId, TrackingEpoch};
+use onpath_wire::innet::{
+    DirtySet, DirtySetOp, ENTRY_BITS, EntryName, INDEX_BITS, INNET_UDP_PORT, InNet, Metadata, Structure, VisibilityOp,
+};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Instant;
@@ -33,6 +36,9 @@ fn main() -> std::io::Result<()> {
     writeln!(out, "\n{:<20} {:>10} {:>12}", "random index", "ns/packet", "packets/s")?;
     for op in DirtySetOp::ALL {
         row(&mut out, &format!("{op:?}"), &mut at_random(*op, packets))?;
+    }
+    for op in VisibilityOp::ALL {
+        row(&mut out, &format!("{op:?}"), &mut of_entries(*op, packets))?;
     }
     Ok(())
 }
@@ -122,6 +128,40 @@ fn at_random(op: DirtySetOp, packets: usize) -> Vec<f64> {
         let begin = Instant::now();
         for _ in 0..BATCH {
             step(&mut switch, &mut header, &mut copies);
+        }
+        times.push(begin.elapsed().as_nanos() as f64 / BATCH as f64);
+    }
+    times
+}
+
+/// Packets of the visibility table about random entries, all of which are occupied at first.
+fn of_entries(op: VisibilityOp, packets: usize) -> Vec<f64> {
+    let (host, epoch, home, data) = (Port(1), TrackingEpoch(1), ShardId(0), NodeId(0x0200_0001));
+    let mut switch = Switch::direct(Config::whole(1)).expect("a configuration");
+    for command in [Command::Host { port: host }, Command::VisibilityEpoch(1), Command::VisibilityComplete(1)] {
+        switch.control(&command).expect("a command");
+    }
+    let (mut copies, mut ts, mut random) = (Vec::with_capacity(8), 0u32, 0x9e37_79b9_7f4a_7c15_u64);
+    let mut step = |switch: &mut Switch, op: VisibilityOp, index: u32| {
+        let name = EntryName::new(index, 7).expect("a name");
+        ts += 1;
+        let header = match op {
+            VisibilityOp::Look => InNet::look(1, epoch, name, NodeId::shard(home)),
+            VisibilityOp::Install => InNet::install(1, epoch, name, (ts, Metadata::default()), home, Some(data)),
+            VisibilityOp::Clear => InNet::clear(1, epoch, name, (home, index + 1), data),
+        };
+        copies.clear();
+        switch.step(host, INNET_UDP_PORT, &header.bytes(), &mut copies);
+    };
+    (0..1 << ENTRY_BITS).for_each(|index| step(&mut switch, VisibilityOp::Install, index));
+    let mut times = vec![];
+    for _ in 0..packets.div_ceil(BATCH) {
+        let begin = Instant::now();
+        for _ in 0..BATCH {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            step(&mut switch, op, random as u32 & 0xffff);
         }
         times.push(begin.elapsed().as_nanos() as f64 / BATCH as f64);
     }

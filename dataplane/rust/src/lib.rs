@@ -33,19 +33,21 @@
 
 pub mod common;
 pub mod dirty_set;
+pub mod visibility;
 
 pub use common::control::{Command, ControlError};
 pub use common::counters::{Counter, Counters};
 pub use common::header::Copy;
 pub use common::routing::Port;
-pub use dirty_set::registers::{State, Tracking};
+pub use common::state::State;
+pub use common::tracking::Tracking;
 
 use common::copies::Copies;
 use common::parser::{self, Packet};
 use common::planted::{Planted, planted};
 use common::routing::{Hosts, Routes};
-use dirty_set::registers::{Registers, STAGES_MAX};
-use onpath_wire::innet::{INDEX_BITS, INNET_UDP_PORT};
+use dirty_set::registers::STAGES_MAX;
+use onpath_wire::innet::{ENTRY_BITS, INDEX_BITS, INNET_UDP_PORT, InNet};
 use thiserror::Error;
 
 /// What is fixed when the program is loaded; it outlives a reboot.
@@ -60,28 +62,39 @@ pub struct Config {
     pub index_bits: u32,
     /// Arrays of tags, at most [`STAGES_MAX`]; with 0 every insert finds the set full.
     pub stages: usize,
+    /// Bits of the number of an entry of the visibility table, at most 16: there are so many entries (D-9, D-47).
+    pub entry_bits: u32,
 }
 
 impl Config {
-    /// A dirty set of full size.
+    /// A dirty set and a visibility table of full size.
     pub fn whole(cluster: u32) -> Config {
-        Config { cluster, udp_port: INNET_UDP_PORT, index_bits: INDEX_BITS, stages: STAGES_MAX }
+        let udp_port = INNET_UDP_PORT;
+        Config { cluster, udp_port, index_bits: INDEX_BITS, stages: STAGES_MAX, entry_bits: ENTRY_BITS }
     }
 
     /// Whether a switch can have it, on any target.
     ///
     /// # Errors
-    /// Too many stages or sets.
+    /// Too many stages, sets or entries.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.stages > STAGES_MAX {
             return Err(ConfigError::Stages(self.stages));
         }
-        if self.index_bits <= INDEX_BITS { Ok(()) } else { Err(ConfigError::IndexBits(self.index_bits)) }
+        if self.index_bits > INDEX_BITS {
+            return Err(ConfigError::IndexBits(self.index_bits));
+        }
+        if self.entry_bits <= ENTRY_BITS { Ok(()) } else { Err(ConfigError::EntryBits(self.entry_bits)) }
     }
 
     /// How many sets there are.
     pub fn sets(&self) -> usize {
         1 << self.index_bits
+    }
+
+    /// How many entries the visibility table has.
+    pub fn entries(&self) -> usize {
+        1 << self.entry_bits
     }
 }
 
@@ -94,6 +107,9 @@ pub enum ConfigError {
     /// More sets than fingerprints name.
     #[error("an index of {0} bits: at most {INDEX_BITS} are in a fingerprint")]
     IndexBits(u32),
+    /// More entries than packets name.
+    #[error("numbers of {0} bits: at most {ENTRY_BITS} name an entry")]
+    EntryBits(u32),
     /// A register that this configuration does not have.
     #[error("register {what} {at} does not exist in this configuration")]
     Register {
@@ -108,7 +124,8 @@ pub enum ConfigError {
 #[derive(Clone, Debug)]
 pub struct Switch {
     config: Config,
-    dirty_set: Registers,
+    dirty_set: dirty_set::registers::Registers,
+    visibility: visibility::registers::Registers,
     routes: Routes,
     hosts: Hosts,
     counters: Counters,
@@ -118,7 +135,7 @@ impl Switch {
     /// A switch after a reboot (D-42).
     ///
     /// # Errors
-    /// Too many stages or sets.
+    /// Too many stages, sets or entries.
     pub fn new(config: Config) -> Result<Switch, ConfigError> {
         Switch::with_state(config, &State::default())
     }
@@ -126,19 +143,20 @@ impl Switch {
     /// A switch with these registers, as its control plane or a vector loads them.
     ///
     /// # Errors
-    /// Too many stages or sets, or registers that do not exist.
+    /// Too many stages, sets or entries, or registers that do not exist.
     pub fn with_state(config: Config, state: &State) -> Result<Switch, ConfigError> {
         config.check()?;
-        let dirty_set = Registers::load(&config, state)?;
-        let routes = Routes::Table(Default::default());
-        Ok(Switch { config, dirty_set, routes, hosts: Hosts::default(), counters: Counters::default() })
+        let dirty_set = dirty_set::registers::Registers::load(&config, state)?;
+        let visibility = visibility::registers::Registers::load(&config, state)?;
+        let (routes, hosts) = (Routes::Table(Default::default()), Hosts::default());
+        Ok(Switch { config, dirty_set, visibility, routes, hosts, counters: Counters::default() })
     }
 
     /// A switch after a reboot to which every node has a cable of its own, numbered like the node: it needs no routes, and has no table
     /// that packets could fill.
     ///
     /// # Errors
-    /// Too many stages or sets.
+    /// Too many stages, sets or entries.
     pub fn direct(config: Config) -> Result<Switch, ConfigError> {
         Ok(Switch { routes: Routes::Direct, ..Switch::new(config)? })
     }
@@ -158,9 +176,17 @@ impl Switch {
         self.dirty_set.tracking()
     }
 
+    /// The register of the visibility table's epoch.
+    pub fn visibility(&self) -> Tracking {
+        self.visibility.tracking()
+    }
+
     /// All registers that are not 0.
     pub fn state(&self) -> State {
-        self.dirty_set.state()
+        let mut state = State::default();
+        self.dirty_set.tell(&mut state);
+        self.visibility.tell(&mut state);
+        state
     }
 
     /// One packet: `payload` of a UDP packet to `udp_port` comes in by `port`, its copies are put into `out`. Tells what became of it; for
@@ -176,7 +202,7 @@ impl Switch {
 
     /// D-11, D-44: routes, executes or drops a packet that has an in-network header.
     fn taken(&mut self, port: Port, packet: Packet, out: &mut Vec<Copy>) -> Counter {
-        let header = packet.header();
+        let mut header = packet.header();
         let common = header.common();
         if common.result != 0 && !planted(Planted::D11) {
             self.copies(out).send(&header, common.result, common.destination);
@@ -187,6 +213,10 @@ impl Switch {
         }
         let done = match packet {
             Packet::DirtySet(packet) => self.dirty_set.execute(packet),
+            Packet::Visibility(packet) => {
+                let InNet::Visibility(header) = &mut header else { unreachable!("it is its packet's") };
+                self.visibility.execute(packet, header)
+            }
         };
         self.copies(out).deliver(&header, &done);
         done.counter

@@ -3,10 +3,10 @@
 #[path = "common/random.rs"]
 mod random;
 
-use onpath_dataplane::dirty_set::registers::{Pair, State, Tracking};
-use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, Switch};
+use onpath_dataplane::common::state::{Entry, Pair};
+use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, State, Switch, Tracking};
 use onpath_wire::ids::{NodeId, Term, TrackingEpoch};
-use onpath_wire::innet::{DirtySet, Fingerprint, INNET_UDP_PORT, InNet};
+use onpath_wire::innet::{EntryName, Fingerprint, INNET_UDP_PORT, InNet, METADATA_BYTES, Metadata, Visibility};
 use onpath_wire::{SessionId, ShardId};
 use random::Random;
 
@@ -14,11 +14,12 @@ const CLUSTER: u32 = 1;
 const PACKETS: usize = 1_000_000;
 
 fn switch() -> Switch {
-    let mut switch =
-        Switch::new(Config { index_bits: 3, stages: 3, ..Config::whole(CLUSTER) }).expect("a valid configuration");
+    let mut switch = Switch::new(Config { index_bits: 3, stages: 3, entry_bits: 2, ..Config::whole(CLUSTER) })
+        .expect("a valid configuration");
     let route = Command::Route { node: NodeId::shard(ShardId(2)).0, port: Port(3) };
     let host = Command::Host { port: Port(0) };
-    for command in [Command::Epoch(1), Command::Complete(1), Command::Raise { shard: 2, term: 1 }, route, host] {
+    let epochs = [Command::Epoch(1), Command::Complete(1), Command::VisibilityEpoch(1), Command::VisibilityComplete(1)];
+    for command in epochs.into_iter().chain([Command::Raise { shard: 2, term: 1 }, route, host]) {
         switch.control(&command).expect("a command");
     }
     switch
@@ -30,11 +31,23 @@ fn good(random: &mut Random, number: u32) -> InNet {
     let (epoch, shard) = (TrackingEpoch(1), (ShardId(2), Term(1), number));
     let mark = (ShardId(2), 1, number);
     let client = NodeId::session(SessionId(1));
-    match random.below(4) {
+    let name = EntryName::new(random.below(5), 1 + random.below(3)).expect("a name");
+    let install = |writer| {
+        let metadata = Metadata([number as u8; METADATA_BYTES]);
+        InNet::install(CLUSTER, epoch, name, (number, metadata), ShardId(2), writer)
+    };
+    match random.below(8) {
         0 => InNet::query(CLUSTER, epoch, fingerprint, NodeId::shard(ShardId(2))),
         1 => InNet::insert(CLUSTER, epoch, fingerprint, mark, Some(client)),
         2 => InNet::insert(CLUSTER, epoch, fingerprint, mark, None),
-        _ => InNet::remove(CLUSTER, epoch, fingerprint, shard, NodeId::shard(ShardId(2))),
+        3 => install(None),
+        4 => install(Some(client)),
+        5 => InNet::look(CLUSTER, epoch, name, NodeId::shard(ShardId(2))),
+        6 => InNet::clear(CLUSTER, epoch, name, (ShardId(2), number - random.below(number.min(3))), client),
+        _ => {
+            let epoch = TrackingEpoch(1 + u16::from(random.once_in(8)));
+            InNet::remove(CLUSTER, epoch, fingerprint, shard, NodeId::shard(ShardId(2)))
+        }
     }
 }
 
@@ -44,13 +57,14 @@ fn payload(random: &mut Random, number: u32) -> Vec<u8> {
         return (0..random.below(90)).map(|_| random.word() as u8).collect();
     }
     let mut bytes = good(random, number).bytes().to_vec();
+    let whole = bytes.len() as u32;
     for _ in 0..random.below(4) {
-        let at = random.below(DirtySet::BYTES as u32) as usize;
+        let at = random.below(whole.min(45)) as usize;
         bytes[at] = if random.once_in(2) { bytes[at] ^ 1 << random.below(8) } else { random.word() as u8 };
     }
     match random.below(6) {
-        0 => bytes.truncate(random.below(DirtySet::BYTES as u32 + 1) as usize),
-        1 => bytes.resize(DirtySet::BYTES + random.below(2000) as usize, 0xa5),
+        0 => bytes.truncate(random.below(whole + 1) as usize),
+        1 => bytes.resize((whole + random.below(2000)) as usize, 0xa5),
         _ => {}
     }
     bytes
@@ -89,7 +103,9 @@ fn every_packet_is_counted_once_and_what_is_dropped_changes_nothing() {
             let out = copy.payload(&payload);
             assert_eq!(out.len(), payload.len());
             let same = |at: usize| out[at] == payload[at];
-            assert!((0..out.len()).all(|at| same(at) || at == 1 || (12..16).contains(&at)), "{payload:02x?}");
+            let looked = if counter == Counter::LookPending { 28..Visibility::BYTES } else { 0..0 };
+            let written = |at: usize| at == 1 || (12..16).contains(&at) || looked.contains(&at);
+            assert!((0..out.len()).all(|at| same(at) || written(at)), "{payload:02x?}");
         }
     }
     let never: Vec<_> = Counter::ALL.iter().filter(|c| !c.counts_copies() && !seen.contains(c)).collect();
@@ -103,17 +119,27 @@ fn configurations_that_cannot_be_are_refused() {
     for index_bits in [18, 32, u32::MAX] {
         assert_eq!(Switch::new(Config { index_bits, ..whole }).err(), Some(ConfigError::IndexBits(index_bits)));
     }
+    for entry_bits in [17, 32, u32::MAX] {
+        assert_eq!(Switch::new(Config { entry_bits, ..whole }).err(), Some(ConfigError::EntryBits(entry_bits)));
+    }
+    let entry = Entry { fingerprint: 1, ts: 2, metadata: [3; METADATA_BYTES] };
     let pair = Pair { min_term: 1, counter: 1 };
     let states = [
         State { pairs: vec![(256, pair)], ..State::default() },
         State { tags: vec![(10, 0, 1)], ..State::default() },
         State { tags: vec![(0, 1 << 17, 1)], ..State::default() },
+        State { entries: vec![(1 << 16, entry)], ..State::default() },
     ];
     for state in states {
         assert!(matches!(Switch::with_state(whole, &state), Err(ConfigError::Register { .. })), "{state:?}");
     }
-    let state =
-        State { tracking: Tracking { epoch: 3, complete: true }, pairs: vec![(255, pair)], tags: vec![(9, 5, 1)] };
+    let state = State {
+        tracking: Tracking { epoch: 3, complete: true },
+        pairs: vec![(255, pair)],
+        tags: vec![(9, 5, 1)],
+        visibility: Tracking { epoch: 4, complete: false },
+        entries: vec![(0xffff, entry)],
+    };
     assert_eq!(Switch::with_state(whole, &state).expect("all of these exist").state(), state);
 }
 

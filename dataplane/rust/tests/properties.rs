@@ -106,7 +106,7 @@ impl Model {
 
 /// A small switch with its tables set, so that sets overflow often: 2^`index_bits` sets of `stages` registers.
 fn switch(index_bits: u32, stages: usize) -> Switch {
-    let config = Config { index_bits, stages, ..Config::whole(CLUSTER) };
+    let config = Config { index_bits, stages, entry_bits: 0, ..Config::whole(CLUSTER) };
     let mut switch = Switch::new(config).expect("a valid configuration");
     set_tables(&mut switch);
     switch

@@ -4,7 +4,9 @@ mod common;
 
 use common::{dataplane, vectors};
 use onpath_dataplane::{Counter, Switch};
-use onpath_wire::innet::{DirtySet, DirtySetOp, INNET_UDP_PORT, InNetResult, Structure};
+use onpath_wire::innet::{
+    DirtySet, DirtySetOp, INNET_UDP_PORT, InNetResult, Structure, Visibility, VisibilityOp, VisibilityResult,
+};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -45,8 +47,8 @@ fn every_rule_has_a_vector_and_every_vector_a_rule() {
 #[test]
 fn code_cites_rules_that_exist() {
     let rules = rules(&spec());
-    let folders =
-        ["rust/src", "c/include", "p4"].map(|of| ["", "common", "dirty_set"].map(|in_it| format!("{of}/{in_it}")));
+    let folders = ["rust/src", "c/include", "p4"]
+        .map(|of| ["", "common", "dirty_set", "visibility"].map(|in_it| format!("{of}/{in_it}")));
     let sources = |dir: &String| std::fs::read_dir(dataplane().join(dir)).expect("sources");
     for entry in folders.iter().flatten().flat_map(sources) {
         let path = entry.expect("an entry").path();
@@ -73,33 +75,30 @@ fn the_tables_of_the_text_are_those_of_the_code() {
         });
         assert!(found, "SPEC.md has no row {cells:?}");
     };
-    for field in DirtySet::FIELDS {
+    for field in DirtySet::FIELDS.iter().chain(Visibility::FIELDS) {
         row(&[&field.at.to_string(), &field.bytes.to_string(), field.name]);
     }
-    for &result in InNetResult::ALL {
-        let words = format!("{result:?}").chars().fold(String::new(), |text, c| match c.is_uppercase() {
-            true if !text.is_empty() => text + " " + &c.to_lowercase().to_string(),
-            _ => text + &c.to_lowercase().to_string(),
-        });
-        row(&[&format!("{} {words}", result as u8)]);
+    let of_dirty_set = InNetResult::ALL.iter().map(|&result| named(result as u8, &result));
+    let of_table = VisibilityResult::ALL.iter().map(|&result| named(result as u8, &result));
+    of_dirty_set.chain(of_table).for_each(|result| row(&[&result]));
+    let of_dirty_set = DirtySetOp::ALL.iter().map(|&op| named(op as u8, &op)).collect::<Vec<_>>().join(", ");
+    let of_table = VisibilityOp::ALL.iter().map(|&op| named(op as u8, &op)).collect::<Vec<_>>().join(", ");
+    for (&structure, operations) in Structure::ALL.iter().zip([of_dirty_set, of_table]) {
+        row(&[&named(structure as u8, &structure), &operations]);
     }
-    let operations = DirtySetOp::ALL.map_names();
-    row(&[&format!("{} dirty set", Structure::DirtySet as u8), &operations]);
     assert!(spec.contains(&format!("({INNET_UDP_PORT} unless")), "the port");
     for counter in Counter::ALL {
         assert!(spec.contains(&format!("`{}`", counter.name())), "SPEC.md does not say when {} counts", counter.name());
     }
 }
 
-trait Names {
-    fn map_names(&self) -> String;
-}
-
-impl Names for [DirtySetOp] {
-    fn map_names(&self) -> String {
-        let names: Vec<String> = self.iter().map(|op| format!("{} {op:?}", *op as u8).to_lowercase()).collect();
-        names.join(", ")
-    }
+/// `6 other epoch` for `OtherEpoch`, which is 6.
+fn named(number: u8, of: &impl std::fmt::Debug) -> String {
+    let words = format!("{of:?}").chars().fold(String::new(), |text, c| match c.is_uppercase() {
+        true if !text.is_empty() => text + " " + &c.to_lowercase().to_string(),
+        _ => text + &c.to_lowercase().to_string(),
+    });
+    format!("{number} {words}")
 }
 
 #[test]

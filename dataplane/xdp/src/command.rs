@@ -1,4 +1,4 @@
-//! The control plane (D-37 to D-42).
+//! The control plane (D-37 to D-42, D-62 to D-66).
 
 use crate::error::Doing;
 use crate::layout::{self, RawRoute};
@@ -6,6 +6,7 @@ use crate::maps;
 use crate::{XdpError, XdpSwitch};
 use aya::maps::MapError;
 use onpath_dataplane::common::routing::{HOSTS_MAX, ROUTES_MAX};
+use onpath_dataplane::common::state::Entry;
 use onpath_dataplane::dirty_set::registers::{SHARDS, STAGES_MAX};
 use onpath_dataplane::{Command, ControlError, Port};
 use onpath_wire::ids::Term;
@@ -18,6 +19,8 @@ enum Registers {
     Complete,
     Raise,
     Reboot,
+    VisibilityEpoch,
+    VisibilityComplete,
 }
 
 /// What it answers.
@@ -40,6 +43,14 @@ impl XdpSwitch {
             Command::Raise { term, .. } if term == 0 || term > Term::MAX.0 => Err(ControlError::Term(term).into()),
             Command::Raise { shard, term } => self.registers(Registers::Raise, shard.into(), term).map(drop),
             Command::Clear => self.clear(),
+            Command::VisibilityEpoch(epoch) => self.registers(Registers::VisibilityEpoch, epoch.into(), 0).map(drop),
+            Command::VisibilityComplete(epoch) => {
+                match self.registers(Registers::VisibilityComplete, epoch.into(), 0)? {
+                    OTHER_EPOCH => Err(ControlError::OtherEpoch(epoch).into()),
+                    _ => Ok(()),
+                }
+            }
+            Command::VisibilityClear => self.clear_entries(),
             Command::Route { node, port } => self.route(node, port),
             Command::Unroute { node } => self.unroute(node),
             Command::Host { port } => {
@@ -90,6 +101,17 @@ impl XdpSwitch {
         Ok(())
     }
 
+    /// D-65. Without an epoch all that a packet does is to free an entry.
+    fn clear_entries(&mut self) -> Result<(), XdpError> {
+        if self.visibility()?.epoch != 0 {
+            return Err(ControlError::EpochRuns.into());
+        }
+        for number in 0..self.maps.entries.len() {
+            self.maps.entries.set(number, layout::entry(&Entry::default()), 0).doing("clearing an entry")?;
+        }
+        Ok(())
+    }
+
     fn raw_route(&self, port: Port) -> Result<RawRoute, XdpError> {
         let way = self.ways.get(&port.0).ok_or(XdpError::NoWay(port))?;
         let place = self.devices.iter().position(|device| device.name == way.device).ok_or(XdpError::NoWay(port))?;
@@ -108,10 +130,11 @@ impl XdpSwitch {
         absent(self.maps.routes.remove(&node), "removing a route")
     }
 
-    /// D-42. The epoch ends first: from then on no packet writes a tag, and every remove meets term 0.
+    /// D-42, D-66. The epochs end first: from then on no packet writes a tag, and every remove meets term 0.
     fn reboot(&mut self) -> Result<(), XdpError> {
         self.registers(Registers::Reboot, 0, 0)?;
         self.clear()?;
+        self.clear_entries()?;
         let nodes: Result<Vec<u32>, _> = self.maps.routes.keys().collect();
         for node in nodes.doing("reading the routes")? {
             self.unroute(node)?;

@@ -1,30 +1,35 @@
 //! Values of the maps, byte for byte as in maps.h. All of them are arrays, so that none needs a layout of Rust's own.
 
 use crate::device::{Device, Way};
-use onpath_dataplane::dirty_set::registers::{Pair, STAGES_MAX};
+use onpath_dataplane::common::state::{Entry, Pair};
+use onpath_dataplane::dirty_set::registers::STAGES_MAX;
+use onpath_dataplane::visibility::registers::VALUES;
 use onpath_dataplane::{Config, Tracking};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// `struct settings`: cluster, port, bits of an index, arrays, address.
-pub(crate) type RawSettings = [u32; 5];
+/// `struct settings`: cluster, port, bits of an index, arrays, bits of an entry's number, address.
+pub(crate) type RawSettings = [u32; 6];
 /// `struct tracked`: epoch, complete, lock.
 pub(crate) type RawTracked = [u32; 3];
 /// `struct onpath_pair`.
 pub(crate) type RawPair = [u32; 2];
 /// `struct onpath_set`.
 pub(crate) type RawSet = [u32; STAGES_MAX];
+/// `struct onpath_entry`: fingerprint, ts, metadata in network order.
+pub(crate) type RawEntry = [u32; 2 + VALUES];
 /// `struct onpath_route`.
 pub(crate) type RawRoute = [u8; 28];
 /// `struct source`.
 pub(crate) type RawSource = [u8; 12];
 pub(crate) fn settings(config: &Config, address: Ipv4Addr) -> RawSettings {
-    let Config { cluster, udp_port, index_bits, stages } = *config;
-    [cluster, udp_port.into(), index_bits, stages as u32, u32::from_ne_bytes(address.octets())]
+    let Config { cluster, udp_port, index_bits, stages, entry_bits } = *config;
+    [cluster, udp_port.into(), index_bits, stages as u32, entry_bits, u32::from_ne_bytes(address.octets())]
 }
 
 pub(crate) fn config_of(raw: &RawSettings) -> (Config, Ipv4Addr) {
-    let config = Config { cluster: raw[0], udp_port: raw[1] as u16, index_bits: raw[2], stages: raw[3] as usize };
-    (config, Ipv4Addr::from(raw[4].to_ne_bytes()))
+    let [cluster, udp_port, index_bits, stages, entry_bits, address] = *raw;
+    let config = Config { cluster, udp_port: udp_port as u16, index_bits, stages: stages as usize, entry_bits };
+    (config, Ipv4Addr::from(address.to_ne_bytes()))
 }
 
 pub(crate) fn tracking_of(raw: &RawTracked) -> Tracking {
@@ -33,6 +38,21 @@ pub(crate) fn tracking_of(raw: &RawTracked) -> Tracking {
 
 pub(crate) fn pair_of(raw: &RawPair) -> Pair {
     Pair { min_term: raw[0], counter: raw[1] }
+}
+
+pub(crate) fn entry(of: &Entry) -> RawEntry {
+    let mut raw = [0; 2 + VALUES];
+    (raw[0], raw[1]) = (of.fingerprint, of.ts);
+    let (words, _) = of.metadata.as_chunks();
+    raw[2..].iter_mut().zip(words).for_each(|(raw, word)| *raw = u32::from_ne_bytes(*word));
+    raw
+}
+
+pub(crate) fn entry_of(raw: &RawEntry) -> Entry {
+    let mut entry = Entry { fingerprint: raw[0], ts: raw[1], ..Entry::default() };
+    let (words, _) = entry.metadata.as_chunks_mut();
+    words.iter_mut().zip(&raw[2..]).for_each(|(word, raw)| *word = raw.to_ne_bytes());
+    entry
 }
 
 /// The way by the device of this place.

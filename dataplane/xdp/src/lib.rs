@@ -21,7 +21,7 @@ use aya::programs::{Xdp, XdpMode};
 use device::Device;
 use error::Doing;
 use maps::{Maps, Programs};
-use onpath_dataplane::dirty_set::registers::Pair;
+use onpath_dataplane::common::state::{Entry, Pair};
 use onpath_dataplane::{Config, ConfigError, Counter, Port, State, Tracking};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -85,6 +85,7 @@ impl XdpSwitch {
         }
         let mut loader = EbpfLoader::new();
         loader.map_max_entries("sets", config.program.sets() as u32);
+        loader.map_max_entries("entries", config.program.entries() as u32);
         let mut all = loader.load(OBJECT).doing("loading the XDP program")?;
         let maps = Maps::from(|name| {
             let map = all.take_map(name).expect("a map of the program");
@@ -193,12 +194,21 @@ impl XdpSwitch {
         Ok(layout::tracking_of(&raw))
     }
 
+    /// The register of the visibility table's epoch.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn visibility(&self) -> Result<Tracking, XdpError> {
+        let raw = self.maps.visibility.get(&0, BPF_F_LOCK).doing("reading the table's epoch")?;
+        Ok(layout::tracking_of(&raw))
+    }
+
     /// All registers that are not 0. While packets come in, each set is of another moment.
     ///
     /// # Errors
     /// What the kernel says.
     pub fn state(&self) -> Result<State, XdpError> {
-        let mut state = State { tracking: self.tracking()?, ..State::default() };
+        let mut state = State { tracking: self.tracking()?, visibility: self.visibility()?, ..State::default() };
         for shard in 0..self.maps.pairs.len() {
             let pair = layout::pair_of(&self.maps.pairs.get(&shard, 0).doing("reading a pair")?);
             if pair != Pair::default() {
@@ -211,6 +221,10 @@ impl XdpSwitch {
             state.tags.extend(used.map(|(stage, tag)| (stage, set, tag)));
         }
         state.tags.sort_unstable();
+        for number in 0..self.maps.entries.len() {
+            let entry = layout::entry_of(&self.maps.entries.get(&number, 0).doing("reading an entry")?);
+            state.entries.extend((entry != Entry::default()).then_some((number, entry)));
+        }
         Ok(state)
     }
 
@@ -219,8 +233,9 @@ impl XdpSwitch {
     /// # Errors
     /// Registers that do not exist.
     pub fn set_state(&mut self, state: &State) -> Result<(), XdpError> {
-        let Tracking { epoch, complete } = state.tracking;
-        self.maps.tracking.set(0, [epoch.into(), complete.into(), 0], BPF_F_LOCK).doing("writing the epoch")?;
+        let raw = |of: Tracking| [of.epoch.into(), of.complete.into(), 0];
+        self.maps.tracking.set(0, raw(state.tracking), BPF_F_LOCK).doing("writing the epoch")?;
+        self.maps.visibility.set(0, raw(state.visibility), BPF_F_LOCK).doing("writing the table's epoch")?;
         for &(shard, Pair { min_term, counter }) in &state.pairs {
             self.maps.pairs.set(shard.into(), [min_term, counter], 0).doing("writing a pair")?;
         }
@@ -232,6 +247,12 @@ impl XdpSwitch {
             let missing = ConfigError::Register { what: "array", at: stage.into() };
             *tags.get_mut(usize::from(stage)).ok_or(missing)? = tag;
             self.maps.sets.set(index, tags, 0).doing("writing a set")?;
+        }
+        for (number, entry) in &state.entries {
+            if *number >= self.maps.entries.len() {
+                return Err(ConfigError::Register { what: "entry", at: *number }.into());
+            }
+            self.maps.entries.set(*number, layout::entry(entry), 0).doing("writing an entry")?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use crate::XdpError;
 use crate::error::Doing;
-use crate::layout::{RawPair, RawRoute, RawSet, RawSettings, RawSource, RawTracked};
+use crate::layout::{RawEntry, RawPair, RawRoute, RawSet, RawSettings, RawSource, RawTracked};
 use aya::maps::{Array, ArrayOfMaps, DevMap, HashMap, Map, MapData, PerCpuArray};
 use aya::programs::{TestRun, TestRunOptions, TestRunResult, Xdp};
 use aya_obj::programs::XdpAttachType;
@@ -14,6 +14,8 @@ pub(crate) struct Maps {
     pub(crate) tracking: Array<MapData, RawTracked>,
     pub(crate) pairs: Array<MapData, RawPair>,
     pub(crate) sets: Array<MapData, RawSet>,
+    pub(crate) visibility: Array<MapData, RawTracked>,
+    pub(crate) entries: Array<MapData, RawEntry>,
     pub(crate) counters: PerCpuArray<MapData, u64>,
     pub(crate) routes: HashMap<MapData, u32, RawRoute>,
     pub(crate) hosts: HashMap<MapData, RawSource, u32>,
@@ -29,8 +31,19 @@ pub(crate) struct Programs {
 }
 
 /// Names of the maps in maps.h.
-pub(crate) const MAPS: [&str; 9] =
-    ["settings", "tracking", "pairs", "sets", "counters", "routes", "hosts", "devices", "two_devices"];
+pub(crate) const MAPS: [&str; 11] = [
+    "settings",
+    "tracking",
+    "pairs",
+    "sets",
+    "visibility",
+    "entries",
+    "counters",
+    "routes",
+    "hosts",
+    "devices",
+    "two_devices",
+];
 /// Names of the programs in xdp.c.
 pub(crate) const PROGRAMS: [&str; 3] = ["onpath_switch", "onpath_twin", "onpath_command"];
 
@@ -47,6 +60,8 @@ impl Maps {
             tracking: map!("tracking"),
             pairs: map!("pairs"),
             sets: map!("sets"),
+            visibility: map!("visibility"),
+            entries: map!("entries"),
             counters: map!("counters"),
             routes: map!("routes"),
             hosts: map!("hosts"),

@@ -7,7 +7,7 @@ use common::{SWITCH, network, route};
 use onpath_dataplane::{Command, Config, Counter};
 use onpath_testing::skipped;
 use onpath_wire::ids::{NodeId, ShardId, TrackingEpoch};
-use onpath_wire::innet::{DirtySet, Fingerprint, INNET_UDP_PORT, InNet};
+use onpath_wire::innet::{DirtySet, EntryName, Fingerprint, INNET_UDP_PORT, InNet, Visibility};
 use onpath_xdp::{XdpConfig, XdpSwitch};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -26,6 +26,11 @@ fn frame(payload: &[u8]) -> Vec<u8> {
 fn query() -> Vec<u8> {
     let fingerprint = Fingerprint::new(5, 7).expect("a fingerprint");
     [&InNet::query(1, TrackingEpoch(1), fingerprint, OWNER).bytes()[..], b"message"].concat()
+}
+
+fn look() -> Vec<u8> {
+    let name = EntryName::new(5, 7).expect("a name");
+    [&InNet::look(1, TrackingEpoch(1), name, OWNER).bytes()[..], b"message"].concat()
 }
 
 fn changed(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
@@ -94,11 +99,15 @@ fn short_payloads_are_dropped_whatever_the_frame_has_behind_them() {
         Ok(both) => both,
         Err(why) => return skipped(TEST, &why),
     };
-    for length in 0..DirtySet::BYTES {
-        let mut given = frame(&query()[..length]);
-        given.extend(&query()[length..]);
+    let (query, look) = (query(), look());
+    let lengths = |payload, whole| (0..whole).map(move |length| (payload, length));
+    for (number, (payload, length)) in
+        (1..).zip(lengths(&query, DirtySet::BYTES).chain(lengths(&look, Visibility::BYTES)))
+    {
+        let mut given = frame(&payload[..length]);
+        given.extend(&payload[length..]);
         assert_eq!(switch.try_frame(&given, 1).expect("a frame").0, XDP_DROP, "{length} bytes");
-        assert_eq!(switch.count(Counter::DropTruncated).expect("a counter"), length as u64 + 1);
+        assert_eq!(switch.count(Counter::DropTruncated).expect("a counter"), number);
     }
 }
 
@@ -110,7 +119,8 @@ fn a_copy_has_the_addresses_of_its_node_and_a_sound_checksum() {
         Err(why) => return skipped(TEST, &why),
     };
     let host = &network.hosts[0];
-    for (given, at) in [(frame(&query()), 14), (tagged(&frame(&query())), 18)] {
+    let (query, look) = (frame(&query()), frame(&look()));
+    for (given, at) in [(query.clone(), 14), (tagged(&query), 18), (look.clone(), 14), (tagged(&look), 18)] {
         let (action, _, out) = switch.try_frame(&given, 1).expect("a frame");
         assert_eq!((action, out.len()), (XDP_REDIRECT, given.len()));
         assert_eq!(out[..6], host.mac);
@@ -126,7 +136,8 @@ fn a_copy_has_the_addresses_of_its_node_and_a_sound_checksum() {
             [&INNET_UDP_PORT.to_be_bytes()[..], &9000u16.to_be_bytes(), &given[at + 24..at + 26], &[0, 0]].concat()
         );
         let (header, message) = InNet::split(&out[at + 28..]).expect("a header");
-        assert_eq!((header.result, header.destination, message), (3, OWNER.0, &b"message"[..]));
+        let common = header.common();
+        assert_eq!((common.result, common.destination, message), (3, OWNER.0, &b"message"[..]));
     }
 }
 

@@ -4,7 +4,7 @@
 use super::peers::Other;
 use onpath_wire::header::{Header, MessageKind, Of};
 use onpath_wire::ids::{NodeClass, NodeId, SessionNumber};
-use onpath_wire::innet::{DirtySetOp, InNet};
+use onpath_wire::innet::{DirtySetOp, InNet, VisibilityOp};
 use onpath_wire::packet::Packet;
 
 /// A session speaks for itself only, requests to shards, path nodes and data nodes; of the switch it may ask, on the way to that shard.
@@ -12,6 +12,7 @@ pub fn may_send(session: NodeId, to: NodeId, packet: &Packet) -> bool {
     let Ok(header) = packet.header() else { return false };
     let asks = |innet: &InNet| match innet {
         InNet::DirtySet(header) => header.op() == Some(DirtySetOp::Query) && header.destination == to.0,
+        InNet::Visibility(header) => header.op() == Some(VisibilityOp::Look) && header.destination == to.0,
     };
     if packet.innet.as_deref().is_some_and(|innet| !asks(innet)) {
         return false;

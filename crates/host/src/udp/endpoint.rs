@@ -19,7 +19,7 @@ use onpath_transport::{Agreed, Config, EndpointId, Exchange, Head, Keyring, Keys
 use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::identity::Holder;
 use onpath_wire::ids::NodeId;
-use onpath_wire::innet::{DirtySetOp, InNet};
+use onpath_wire::innet::{DirtySetOp, InNet, VisibilityOp};
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
 use onpath_wire::secrets::{Pass, Placement};
@@ -311,7 +311,11 @@ fn add_counters(node: &Node, role: &'static str, source: impl Fn() -> Counters +
 
 /// Whether a packet only asks the switch, and is of use without its answer.
 fn asks(packet: &Packet) -> bool {
-    matches!(packet.innet.as_deref(), Some(InNet::DirtySet(header)) if header.op() == Some(DirtySetOp::Query))
+    match packet.innet.as_deref() {
+        Some(InNet::DirtySet(header)) => header.op() == Some(DirtySetOp::Query),
+        Some(InNet::Visibility(header)) => header.op() == Some(VisibilityOp::Look),
+        None => false,
+    }
 }
 
 thread_local! {

@@ -128,8 +128,8 @@ impl Shared {
         if !self.config.keyring.seals() && !self.hosts.is_switch(from) {
             return self.malformed();
         }
-        let InNet::DirtySet(header) = &innet;
-        if head.endpoint == self.config.me && header.op() == Some(DirtySetOp::Insert) {
+        let marks = matches!(&innet, InNet::DirtySet(header) if header.op() == Some(DirtySetOp::Insert));
+        if head.endpoint == self.config.me && marks {
             return self.take_acknowledgement(batch, innet, head.boot, from);
         }
         if !self.take_from(batch, &head, datagram, Ok(innet)) {

@@ -4,7 +4,7 @@ use crate::common::net::Net;
 use crate::common::server::{Mount, Process, Site, Status, binary, run, status_of};
 use crate::common::wait_until;
 use onpath_wire::ids::{InodeId, NodeId, ShardId, Term, TrackingEpoch};
-use onpath_wire::innet::{DirtySet, Fingerprint, INNET_UDP_PORT, InNet, InNetResult};
+use onpath_wire::innet::{DirtySet, EntryName, Fingerprint, INNET_UDP_PORT, InNet, InNetResult, Metadata};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -138,7 +138,7 @@ impl Switched {
     }
 }
 
-/// Whoever can send the switch a datagram takes no mark out and puts none in: neither another machine nor a local user of a host.
+/// Whoever can send the switch a datagram takes no mark out and puts none in, and nothing into the visibility table: neither another machine nor a local user of a host.
 #[test]
 fn a_stranger_changes_no_register() {
     const TEST: &str = "cluster::a_stranger_changes_no_register";
@@ -152,10 +152,15 @@ fn a_stranger_changes_no_register() {
         let removes = (1..=9).map(move |term| {
             InNet::remove(number, epoch, of, (shard, Term(term), u32::MAX), NodeId::shard(ShardId(0)))
         });
-        removes.chain([InNet::insert(number, epoch, of, (shard, 1, 1), None)])
+        let file = EntryName::new(u32::from(shard.0), 1).expect("a name");
+        let install = InNet::install(number, epoch, file, (1, Metadata::default()), shard, None);
+        let clear = InNet::clear(number, epoch, file, (shard, 1), NodeId::shard(shard));
+        removes.chain([InNet::insert(number, epoch, of, (shard, 1, 1), None), install, clear])
     });
     let changes: Vec<InNet> = changes.collect();
-    let changed = ["insert_marked", "insert_full", "remove_done", "drop_not_newer"];
+    let of_dirty_set = ["insert_marked", "insert_full", "remove_done", "drop_not_newer"];
+    let of_table = ["install_done", "install_older", "install_other_epoch", "clear_done", "clear_kept"];
+    let changed = [&of_dirty_set[..], &of_table].concat();
     for (round, host) in (1..).zip([CLIENT, SERVER]) {
         let before = cluster.count(&changed);
         cluster.send(host, &changes);
@@ -178,7 +183,7 @@ fn a_stranger_acknowledges_no_mark() {
     let (mark, port) = cluster.overheard_mark(&mount);
     let forged = |sequence: u32, token: u32| {
         let (header, behind) = InNet::split(&mark).expect("a mark");
-        let InNet::DirtySet(header) = header;
+        let InNet::DirtySet(header) = header else { panic!("{header:?} is no mark") };
         let result = InNetResult::Marked as u8;
         let header = DirtySet { result, sequence, term: header.term ^ token, ..header };
         [&header.bytes()[..], behind].concat()

@@ -93,6 +93,9 @@ fn bodies(liar: &Liar, honest: SessionNumber, tree: &Tree) -> Vec<(MessageKind, 
         SwitchCommand::Epoch { epoch: TrackingEpoch(u16::MAX) },
         SwitchCommand::Complete { epoch: TrackingEpoch(u16::MAX) },
         SwitchCommand::Raise { shard: ShardId(0), term: Term(u32::MAX) },
+        SwitchCommand::VisibilityEpoch { epoch: TrackingEpoch(u16::MAX) },
+        SwitchCommand::VisibilityComplete { epoch: TrackingEpoch(u16::MAX) },
+        SwitchCommand::VisibilityClear,
     ];
     let request = RequestBody { caller: liar.me(), request: Request::Detach { gone: false } };
     let peers = peers.iter().map(|peer| (MessageKind::Peer, peer.to_bytes()));

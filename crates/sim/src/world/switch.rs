@@ -135,8 +135,10 @@ impl World {
 /// Takes a rule of the switch away, if such a bug is planted: removes come with a counter that is newer than all, or with the
 /// present epoch. Also what the remove was before.
 fn planted_in_switch(mut packet: Packet, switch: &Switch, newest: u32) -> (Packet, Option<DirtySet>) {
-    let removes = packet.innet.as_deref_mut().filter(|innet| innet.op() == Some(DirtySetOp::Remove));
-    let removes = removes.map(|InNet::DirtySet(innet)| innet);
+    let removes = match packet.innet.as_deref_mut() {
+        Some(InNet::DirtySet(innet)) if innet.op() == Some(DirtySetOp::Remove) => Some(innet),
+        _ => None,
+    };
     let before = removes.as_deref().copied();
     if let Some(innet) = removes {
         if planted::is(Planted::EqualRemoves) {

@@ -113,7 +113,7 @@ pub(crate) fn a_directory_that_was_moved_since_the_switch_answered_is_collected(
 /// What somebody makes of a mark on its way: as if the switch had answered it.
 fn forged(sc: &mut Scenario, marks: HoldId, change: impl Fn(&mut DirtySet)) {
     sc.world.deliver_forged(marks, |to, packet| {
-        let InNet::DirtySet(header) = &mut **packet.innet.as_mut().expect("a mark");
+        let InNet::DirtySet(header) = &mut **packet.innet.as_mut().expect("a mark") else { panic!("no mark") };
         header.result = InNetResult::Marked as u8;
         change(header);
         *to = NodeId::shard(ShardId(S));

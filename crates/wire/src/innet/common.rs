@@ -50,11 +50,12 @@ macro_rules! codes {
 }
 
 codes! {
-    /// What a switch keeps. 2 is kept for the visibility table, 3 for the cache; 4 will never be, since what hosts send each other
-    /// without a switch begins with it.
+    /// What a switch keeps. 3 is kept for the cache; 4 will never be, since what hosts send each other without a switch begins with it.
     pub enum Structure {
         /// The dirty set.
         1 => DirtySet,
+        /// The visibility table.
+        2 => Visibility,
     }
 }
 
@@ -70,6 +71,7 @@ impl Structure {
     pub const fn header_bytes(self) -> usize {
         match self {
             Structure::DirtySet => super::DirtySet::BYTES,
+            Structure::Visibility => super::Visibility::BYTES,
         }
     }
 

@@ -125,6 +125,24 @@ impl Fingerprint {
 }
 
 impl DirtySet {
+    /// All fields 0: a header of no operation.
+    pub(super) const NONE: DirtySet = DirtySet {
+        code: 0,
+        result: 0,
+        epoch: 0,
+        version: 0,
+        flags: 0,
+        shard: 0,
+        cluster: 0,
+        destination: 0,
+        index: 0,
+        tag: 0,
+        term: 0,
+        sequence: 0,
+        spare_0: 0,
+        spare_1: 0,
+    };
+
     fn new(op: DirtySetOp, cluster: u32, epoch: TrackingEpoch, fingerprint: Fingerprint) -> DirtySet {
         DirtySet {
             code: Structure::DirtySet.code(op as u8),
@@ -254,7 +272,7 @@ mod tests {
         }
         payload[4] = 2;
         assert!(matches!(InNet::split(&payload), Err(WireError::Foreign("version of the in-network header"))));
-        payload[0] = 0x22;
+        payload[0] = 0x32;
         assert!(matches!(InNet::split(&payload), Err(WireError::Foreign("structure of the in-network header"))));
     }
 

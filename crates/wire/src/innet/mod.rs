@@ -7,11 +7,13 @@
 
 mod common;
 mod dirty_set;
+mod visibility;
 
 pub use common::{
     Common, INNET_BYTES_MAX, INNET_COMMON_BYTES, INNET_UDP_PORT, INNET_VERSION, InNetBytes, InNetField, Structure,
 };
 pub use dirty_set::{DirtySet, DirtySetOp, Fingerprint, INDEX_BITS, InNetResult};
+pub use visibility::{ENTRY_BITS, EntryName, METADATA_BYTES, Metadata, Visibility, VisibilityOp, VisibilityResult};
 
 use crate::codec::WireError;
 
@@ -20,6 +22,8 @@ use crate::codec::WireError;
 pub enum InNet {
     /// Of the dirty set.
     DirtySet(DirtySet),
+    /// Of the visibility table.
+    Visibility(Visibility),
 }
 
 impl InNet {
@@ -28,6 +32,7 @@ impl InNet {
     pub fn structure(&self) -> Structure {
         match self {
             InNet::DirtySet(_) => Structure::DirtySet,
+            InNet::Visibility(_) => Structure::Visibility,
         }
     }
 
@@ -36,6 +41,7 @@ impl InNet {
     pub fn bytes(&self) -> InNetBytes {
         match self {
             InNet::DirtySet(header) => InNetBytes::of(&header.bytes()),
+            InNet::Visibility(header) => InNetBytes::of(&header.bytes()),
         }
     }
 
@@ -44,6 +50,7 @@ impl InNet {
     pub fn common(&self) -> Common {
         match self {
             InNet::DirtySet(header) => header.common(),
+            InNet::Visibility(header) => header.common(),
         }
     }
 
@@ -52,6 +59,7 @@ impl InNet {
     pub fn switched(self, result: u8, destination: u32) -> InNet {
         match self {
             InNet::DirtySet(header) => InNet::DirtySet(DirtySet { result, destination, ..header }),
+            InNet::Visibility(header) => InNet::Visibility(Visibility { result, destination, ..header }),
         }
     }
 
@@ -65,6 +73,9 @@ impl InNet {
             Structure::DirtySet => {
                 InNet::DirtySet(DirtySet::of_bytes(bytes.try_into().map_err(|_| WireError::Truncated)?))
             }
+            Structure::Visibility => {
+                InNet::Visibility(Visibility::of_bytes(bytes.try_into().map_err(|_| WireError::Truncated)?))
+            }
         };
         if header.common().version != INNET_VERSION {
             return Err(WireError::Foreign("version of the in-network header"));
@@ -73,14 +84,16 @@ impl InNet {
     }
 }
 
-/// As long as there is one structure its fields are those of the header. A second one ends this, and the compiler names every reader
-/// that has to say which it means.
+/// To who knows the dirty set alone a header of another structure is none of its own: no operation, no answer, no fingerprint.
 impl std::ops::Deref for InNet {
     type Target = DirtySet;
 
     #[inline]
     fn deref(&self) -> &DirtySet {
-        let InNet::DirtySet(header) = self;
-        header
+        const NONE: &DirtySet = &DirtySet::NONE;
+        match self {
+            InNet::DirtySet(header) => header,
+            InNet::Visibility(_) => NONE,
+        }
     }
 }

@@ -11,7 +11,7 @@ ONPATH_INLINE void onpath_send(struct onpath_state *state, const union onpath_in
 {
 	const struct onpath_route *way = onpath_find_route(state, node);
 	struct onpath_route port_0 = { 0 };
-	union onpath_innet copy;
+	struct onpath_common copy;
 
 	if (!way && onpath_planted(17))
 		way = &port_0;
@@ -21,8 +21,8 @@ ONPATH_INLINE void onpath_send(struct onpath_state *state, const union onpath_in
 		return;
 	}
 	onpath_count(state, ONPATH_COPIES_SENT);
-	copy = onpath_to_node(header, node);
-	onpath_emit(state, &copy, node, way);
+	copy = onpath_to_node(&header->common, node);
+	onpath_emit(state, header, &copy, node, way);
 }
 
 /* Sends a packet to whom it is for. */

@@ -15,13 +15,13 @@
 #error "unknown byte order"
 #endif
 
-/* The copy for a node (D-16). */
-ONPATH_INLINE union onpath_innet onpath_to_node(const union onpath_innet *header, __u32 node)
+/* The common part of the copy for a node (D-16). */
+ONPATH_INLINE struct onpath_common onpath_to_node(const struct onpath_common *header, __u32 node)
 {
-	union onpath_innet copy = *header;
+	struct onpath_common copy = *header;
 
 	if (!onpath_planted(16))
-		copy.common.destination = onpath_be32(node);
+		copy.destination = onpath_be32(node);
 	return copy;
 }
 

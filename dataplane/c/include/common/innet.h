@@ -7,19 +7,26 @@
 #define ONPATH_VERSION 0x1
 #define ONPATH_UDP_PORT 0x12bd
 #define ONPATH_COMMON_BYTES 0x10
-#define ONPATH_HEADER_BYTES_MAX 0x28
+#define ONPATH_HEADER_BYTES_MAX 0x7c
 #define ONPATH_DIRTY_SET_BYTES 0x28
+#define ONPATH_VISIBILITY_BYTES 0x7c
 #define ONPATH_INDEX_BITS 0x11
 #define ONPATH_STAGES_MAX 0xa
+#define ONPATH_ENTRY_BITS 0x10
+#define ONPATH_VALUES 0x18
 #define ONPATH_SHARDS 0x100
 #define ONPATH_ROUTES_MAX 0x10000
 #define ONPATH_HOSTS_MAX 0x100
 #define ONPATH_TERM_MAX 0x7fffff
 #define ONPATH_NODE_OF_SHARD_0 0x1000000
 #define ONPATH_STRUCTURE_DIRTY_SET 0x1
+#define ONPATH_STRUCTURE_VISIBILITY 0x2
 #define ONPATH_OP_QUERY 0x1
 #define ONPATH_OP_INSERT 0x2
 #define ONPATH_OP_REMOVE 0x3
+#define ONPATH_OP_LOOK 0x1
+#define ONPATH_OP_INSTALL 0x2
+#define ONPATH_OP_CLEAR 0x3
 #define ONPATH_RESULT_NORMAL 0x1
 #define ONPATH_RESULT_SCATTERED 0x2
 #define ONPATH_RESULT_UNKNOWN 0x3
@@ -27,6 +34,12 @@
 #define ONPATH_RESULT_FULL 0x5
 #define ONPATH_RESULT_OTHER_EPOCH 0x6
 #define ONPATH_RESULT_REMOVED 0x7
+#define ONPATH_RESULT_NONE 0x1
+#define ONPATH_RESULT_PENDING 0x2
+#define ONPATH_RESULT_INSTALLED 0x4
+#define ONPATH_RESULT_OLDER 0x5
+#define ONPATH_RESULT_CLEARED 0x7
+#define ONPATH_RESULT_KEPT 0x8
 
 /* In network byte order; the same fields lie at the same bytes in every target. */
 struct onpath_common {
@@ -84,10 +97,41 @@ _Static_assert(__builtin_offsetof(struct onpath_dirty_set, spare_0) == 32, "spar
 _Static_assert(__builtin_offsetof(struct onpath_dirty_set, spare_1) == 36, "spare_1");
 _Static_assert(sizeof(struct onpath_dirty_set) == ONPATH_DIRTY_SET_BYTES, "size");
 
+/* The header of the visibility table. */
+struct onpath_visibility {
+	__u8 code;
+	__u8 result;
+	__be16 epoch;
+	__u8 version;
+	__u8 flags;
+	__be16 shard;
+	__be32 cluster;
+	__be32 destination;
+	__be32 index;
+	__be32 fingerprint;
+	__be32 ts;
+	__be32 metadata[24];
+};
+
+_Static_assert(__builtin_offsetof(struct onpath_visibility, code) == 0, "code");
+_Static_assert(__builtin_offsetof(struct onpath_visibility, result) == 1, "result");
+_Static_assert(__builtin_offsetof(struct onpath_visibility, epoch) == 2, "epoch");
+_Static_assert(__builtin_offsetof(struct onpath_visibility, version) == 4, "version");
+_Static_assert(__builtin_offsetof(struct onpath_visibility, flags) == 5, "flags");
+_Static_assert(__builtin_offsetof(struct onpath_visibility, shard) == 6, "shard");
+_Static_assert(__builtin_offsetof(struct onpath_visibility, cluster) == 8, "cluster");
+_Static_assert(__builtin_offsetof(struct onpath_visibility, destination) == 12, "destination");
+_Static_assert(__builtin_offsetof(struct onpath_visibility, index) == 16, "index");
+_Static_assert(__builtin_offsetof(struct onpath_visibility, fingerprint) == 20, "fingerprint");
+_Static_assert(__builtin_offsetof(struct onpath_visibility, ts) == 24, "ts");
+_Static_assert(__builtin_offsetof(struct onpath_visibility, metadata) == 28, "metadata");
+_Static_assert(sizeof(struct onpath_visibility) == ONPATH_VISIBILITY_BYTES, "size");
+
 /* A header of any structure: `code` says which. */
 union onpath_innet {
 	struct onpath_common common;
 	struct onpath_dirty_set dirty_set;
+	struct onpath_visibility visibility;
 	__u8 bytes[ONPATH_HEADER_BYTES_MAX];
 };
 
@@ -102,6 +146,8 @@ enum onpath_counter {
 	ONPATH_DROP_SHARD,
 	ONPATH_DROP_INDEX,
 	ONPATH_DROP_TAG,
+	ONPATH_DROP_FINGERPRINT,
+	ONPATH_DROP_TS,
 	ONPATH_ANSWERED,
 	ONPATH_DROP_STRANGER,
 	ONPATH_COPIES_SENT,
@@ -117,6 +163,14 @@ enum onpath_counter {
 	ONPATH_DROP_TERM_LOWER,
 	ONPATH_DROP_TERM_AHEAD,
 	ONPATH_REMOVE_OTHER_EPOCH,
+	ONPATH_INSTALL_DONE,
+	ONPATH_INSTALL_OLDER,
+	ONPATH_INSTALL_OTHER_EPOCH,
+	ONPATH_LOOK_PENDING,
+	ONPATH_LOOK_NONE,
+	ONPATH_LOOK_UNKNOWN,
+	ONPATH_CLEAR_DONE,
+	ONPATH_CLEAR_KEPT,
 	ONPATH_COUNTERS
 };
 
@@ -131,6 +185,8 @@ enum onpath_counter {
 	"drop_shard", \
 	"drop_index", \
 	"drop_tag", \
+	"drop_fingerprint", \
+	"drop_ts", \
 	"answered", \
 	"drop_stranger", \
 	"copies_sent", \
@@ -146,6 +202,14 @@ enum onpath_counter {
 	"drop_term_lower", \
 	"drop_term_ahead", \
 	"remove_other_epoch", \
+	"install_done", \
+	"install_older", \
+	"install_other_epoch", \
+	"look_pending", \
+	"look_none", \
+	"look_unknown", \
+	"clear_done", \
+	"clear_kept", \
 }
 
 #endif

@@ -6,7 +6,7 @@
 #ifdef ONPATH_PLANTED
 #define onpath_planted(rule) ((ONPATH_PLANTED) == (rule))
 #else
-#define onpath_planted(rule) 0
+#define onpath_planted(rule) ((void)(rule), 0)
 #endif
 
 #endif

@@ -20,6 +20,14 @@ struct onpath_config {
 	/* Of the dirty set: at most ONPATH_INDEX_BITS, and ONPATH_STAGES_MAX. */
 	__u32 index_bits;
 	__u32 stages;
+	/* Of the visibility table: at most ONPATH_ENTRY_BITS. */
+	__u32 entry_bits;
+};
+
+/* `epoch` and `complete` of a structure: one register of stage 0. */
+struct onpath_tracking {
+	__u32 epoch;
+	__u32 complete;
 };
 
 struct onpath_state;
@@ -31,8 +39,13 @@ ONPATH_INLINE __u64 *onpath_find_counter(struct onpath_state *state, enum onpath
 /* 0: no route to the node. */
 ONPATH_INLINE const struct onpath_route *onpath_find_route(struct onpath_state *state, __u32 node);
 
-/* A copy for this node leaves with this header. */
-ONPATH_INLINE void onpath_emit(struct onpath_state *state, const union onpath_innet *header, __u32 node,
-			       const struct onpath_route *way);
+/* A copy for this node leaves with this header, whose common part is `common`. */
+ONPATH_INLINE void onpath_emit(struct onpath_state *state, const union onpath_innet *header,
+			       const struct onpath_common *common, __u32 node, const struct onpath_route *way);
+
+/* Between these two a packet has the registers to itself; no other function of a target is called meanwhile, so that a lock which
+ * lies beside `tracking` and forbids calls will do. */
+ONPATH_INLINE void onpath_enter(struct onpath_tracking *tracking);
+ONPATH_INLINE void onpath_leave(struct onpath_tracking *tracking);
 
 #endif

@@ -11,14 +11,14 @@ ONPATH_INLINE void onpath_clear_tags(struct onpath_state *state);
 /* D-37. */
 ONPATH_INLINE enum onpath_refusal onpath_control_epoch(struct onpath_state *state, __u32 epoch)
 {
-	onpath_set_epoch(onpath_get_tracking(state), epoch);
+	onpath_set_epoch(onpath_get_tracking(state), epoch, 37);
 	return ONPATH_ACCEPTED;
 }
 
 /* D-38. */
 ONPATH_INLINE enum onpath_refusal onpath_control_complete(struct onpath_state *state, __u32 epoch)
 {
-	return onpath_set_complete(onpath_get_tracking(state), epoch) ? ONPATH_ACCEPTED : ONPATH_REFUSED_OTHER_EPOCH;
+	return onpath_set_complete(onpath_get_tracking(state), epoch, 38) ? ONPATH_ACCEPTED : ONPATH_REFUSED_OTHER_EPOCH;
 }
 
 /* D-39. */

@@ -3,6 +3,7 @@
 #ifndef ONPATH_REGISTERS_H
 #define ONPATH_REGISTERS_H
 
+#include "common/tracking.h"
 #include "dirty_set/parser.h"
 
 /* The registers of one packet, found before it enters. */
@@ -12,12 +13,6 @@ struct onpath_pass {
 	struct onpath_set *set;
 	__u32 stages;
 };
-
-/* Whether an epoch *matches*. */
-ONPATH_INLINE int onpath_matches(const struct onpath_tracking *tracking, __u32 epoch)
-{
-	return epoch != 0 && tracking->epoch == epoch;
-}
 
 /* Stage 0 of a remove: compares and raises the pair of its shard (D-27 to D-32). What it is dropped as, if it is. */
 ONPATH_INLINE enum onpath_counter onpath_admit(struct onpath_pair *pair, const struct onpath_dirty_set *header)
@@ -52,32 +47,7 @@ ONPATH_INLINE void onpath_conditional_remove(__u32 *value, __u32 tag)
 		*value = 0;
 }
 
-/* What the control plane does to registers, beside packets that are on their way. */
-
-/* D-37. */
-ONPATH_INLINE void onpath_set_epoch(struct onpath_tracking *tracking, __u32 epoch)
-{
-	onpath_enter(tracking);
-	if (epoch != tracking->epoch) {
-		tracking->epoch = epoch;
-		if (!onpath_planted(37))
-			tracking->complete = 0;
-	}
-	onpath_leave(tracking);
-}
-
-/* D-38: whether it was the present epoch. */
-ONPATH_INLINE int onpath_set_complete(struct onpath_tracking *tracking, __u32 epoch)
-{
-	int present;
-
-	onpath_enter(tracking);
-	present = onpath_matches(tracking, epoch) || onpath_planted(38);
-	if (present)
-		tracking->complete = 1;
-	onpath_leave(tracking);
-	return present;
-}
+/* What the control plane does to a pair, beside packets that are on their way. */
 
 /* D-39. */
 ONPATH_INLINE void onpath_raise(struct onpath_tracking *tracking, struct onpath_pair *pair, __u32 term)

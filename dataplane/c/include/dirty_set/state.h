@@ -10,12 +10,6 @@ ONPATH_INLINE __u32 onpath_sets(const struct onpath_config *config)
 	return (__u32)1 << config->index_bits;
 }
 
-/* `epoch` and `complete`: one register of stage 0. */
-struct onpath_tracking {
-	__u32 epoch;
-	__u32 complete;
-};
-
 /* What a shard's removes are compared with: a double-width register of stage 0. */
 struct onpath_pair {
 	__u32 min_term;
@@ -32,10 +26,5 @@ ONPATH_INLINE struct onpath_tracking *onpath_get_tracking(struct onpath_state *s
 ONPATH_INLINE struct onpath_pair *onpath_find_pair(struct onpath_state *state, __u32 shard);
 /* The set of this number. */
 ONPATH_INLINE struct onpath_set *onpath_find_set(struct onpath_state *state, __u32 set);
-
-/* Between these two a packet has the registers to itself; no other function of a target is called meanwhile, so that a lock which
- * lies beside `tracking` and forbids calls will do. */
-ONPATH_INLINE void onpath_enter(struct onpath_tracking *tracking);
-ONPATH_INLINE void onpath_leave(struct onpath_tracking *tracking);
 
 #endif

@@ -4,7 +4,9 @@ use crate::both::{Event, World, difference, shrunk};
 use crate::random::Random;
 use onpath_dataplane::{Command, Config, Port};
 use onpath_wire::ids::{NodeId, SessionId, ShardId};
-use onpath_wire::innet::{DirtySet, DirtySetOp, INNET_UDP_PORT, INNET_VERSION, Structure};
+use onpath_wire::innet::{
+    DirtySet, DirtySetOp, INNET_UDP_PORT, INNET_VERSION, METADATA_BYTES, Metadata, Structure, Visibility, VisibilityOp,
+};
 
 const CLUSTER: u32 = 77;
 /// The last one has no route.
@@ -13,6 +15,8 @@ const SHARDS: [u16; 5] = [0, 1, 2, 255, 7];
 const PORTS: [u32; 3] = [1, 2, 20];
 /// Old packets that may come again.
 const BAG_MAX: usize = 32;
+/// Where positions of a run begin: before and behind half of all, and before they wrap.
+const POSITIONS: [u32; 4] = [1, 0x7fff_ff00, 0x8000_0010, 0xffff_ff00];
 /// Packets after which registers and counters are compared.
 const COMPARED_EVERY: u64 = 64;
 
@@ -23,6 +27,9 @@ struct Source {
     epoch: u16,
     terms: [u32; SHARDS.len()],
     counter: u32,
+    /// The epoch of the table, and the last position.
+    table: u16,
+    position: u32,
     bag: Vec<(u16, Vec<u8>)>,
 }
 
@@ -38,8 +45,10 @@ impl Source {
     fn new(seed: u64) -> Source {
         let mut random = Random::new(seed);
         let stages = if random.once_in(8) { 10 } else { random.below(5) as usize };
-        let config = Config { index_bits: random.below(4), stages, ..Config::whole(CLUSTER) };
-        Source { random, config, epoch: 1, terms: [1; SHARDS.len()], counter: 0, bag: vec![] }
+        let (index_bits, entry_bits) = (random.below(4), random.below(3));
+        let config = Config { index_bits, stages, entry_bits, ..Config::whole(CLUSTER) };
+        let position = POSITIONS[random.below(POSITIONS.len() as u32) as usize];
+        Source { random, config, epoch: 1, terms: [1; SHARDS.len()], counter: 0, table: 1, position, bag: vec![] }
     }
 
     fn one_of<T: std::marker::Copy>(&mut self, of: &[T]) -> T {
@@ -52,7 +61,9 @@ impl Source {
         let routes = nodes.zip(1..).map(|(node, port)| Command::Route { node, port: Port(port) });
         let raises = SHARDS.iter().zip(self.terms).map(|(&shard, term)| Command::Raise { shard, term });
         let hosts = PORTS[..2].iter().map(|&port| Command::Host { port: Port(port) });
-        let rest = [Command::Epoch(self.epoch), Command::Complete(self.epoch)];
+        let dirty_set = [Command::Epoch(self.epoch), Command::Complete(self.epoch)];
+        let rest = [Command::VisibilityEpoch(self.table), Command::VisibilityComplete(self.table)];
+        let rest = dirty_set.into_iter().chain(rest);
         routes.chain(raises).chain(hosts).chain(rest).map(Event::Do).collect()
     }
 
@@ -80,7 +91,7 @@ impl Source {
 
     fn command(&mut self, events: &mut Vec<Event>) {
         let place = self.random.below(SHARDS.len() as u32) as usize;
-        let command = match self.random.below(14) {
+        let command = match self.random.below(20) {
             kind @ 0..=2 => {
                 // A new epoch, mostly complete.
                 self.epoch = if kind == 0 { 0 } else { self.epoch.wrapping_add(1) };
@@ -105,6 +116,17 @@ impl Source {
             10 => Command::Unroute { node: self.node() },
             11 => Command::Host { port: Port(self.one_of(&PORTS)) },
             12 => Command::Unhost { port: Port(self.one_of(&PORTS)) },
+            kind @ 13..=15 => {
+                self.table = if kind == 13 { 0 } else { self.table.wrapping_add(1) };
+                events.push(Event::Do(Command::VisibilityEpoch(self.table)));
+                if self.random.once_in(4) {
+                    return;
+                }
+                Command::VisibilityComplete(self.table)
+            }
+            16 => Command::VisibilityEpoch(self.table),
+            17 => Command::VisibilityComplete(self.table.wrapping_sub(self.random.below(2) as u16)),
+            18 => Command::VisibilityClear,
             _ => {
                 events.push(Event::Do(Command::Reboot));
                 if !self.random.once_in(8) {
@@ -173,17 +195,81 @@ impl Source {
         }
     }
 
-    fn packet(&mut self) -> (u16, Vec<u8>) {
-        let mut header = self.good();
-        while self.random.once_in(4) {
-            self.spoil(&mut header);
+    /// A packet of the visibility table as its senders make it.
+    fn good_entry(&mut self) -> Visibility {
+        let op = self.one_of(VisibilityOp::ALL);
+        let entries = self.config.entries() as u32 + u32::from(self.random.once_in(10));
+        self.position = self.position.wrapping_add(1);
+        let ts = match op {
+            VisibilityOp::Look => 0,
+            VisibilityOp::Install => self.position.wrapping_sub(self.random.below(3)),
+            VisibilityOp::Clear => self.position.wrapping_sub(self.random.below(8)),
+        };
+        let (home, seed) = (self.one_of(&SHARDS), self.random.word() as u8);
+        let install = op == VisibilityOp::Install;
+        let destination = match (install, self.random.once_in(3)) {
+            (true, true) => 0,
+            (true, false) => client(),
+            _ => shard(home),
+        };
+        Visibility {
+            code: (Structure::Visibility as u8) << 4 | op as u8,
+            epoch: self.near(self.table.into()) as u16,
+            version: INNET_VERSION,
+            shard: home,
+            cluster: CLUSTER,
+            destination,
+            index: self.random.below(entries),
+            fingerprint: 1 + self.random.below(3),
+            ts,
+            metadata: Metadata(if install { [seed; METADATA_BYTES] } else { [0; METADATA_BYTES] }),
+            ..Visibility::default()
         }
-        let mut bytes = header.bytes().to_vec();
+    }
+
+    /// One field is what no sender writes, or only another one.
+    fn spoil_entry(&mut self, header: &mut Visibility) {
+        let word = self.random.word() as u32;
+        match self.random.below(13) {
+            0 => header.code = word as u8,
+            1 => header.code = (Structure::Visibility as u8) << 4 | (word & 0xf) as u8,
+            2 => header.result = (word & 0xf) as u8,
+            3 => header.epoch = self.one_of(&[0, u16::MAX]),
+            4 => header.version = self.one_of(&[0, 2, 255]),
+            5 => header.flags = word as u8 & 0xf,
+            6 => header.shard = self.one_of(&[255, 256, 257, u16::MAX]),
+            7 => header.cluster ^= 1 << (word & 31),
+            8 => header.destination = word,
+            9 => header.index ^= 1 << (word & 31),
+            10 => header.fingerprint = self.one_of(&[0, 0, u32::MAX]),
+            11 => header.ts = self.one_of(&[0, header.ts ^ 1 << 31, word]),
+            _ => header.metadata.0[word as usize % METADATA_BYTES] = (word >> 16) as u8,
+        }
+    }
+
+    fn header(&mut self) -> Vec<u8> {
+        if self.random.once_in(2) {
+            let mut header = self.good();
+            while self.random.once_in(4) {
+                self.spoil(&mut header);
+            }
+            return header.bytes().to_vec();
+        }
+        let mut header = self.good_entry();
+        while self.random.once_in(4) {
+            self.spoil_entry(&mut header);
+        }
+        header.bytes().to_vec()
+    }
+
+    fn packet(&mut self) -> (u16, Vec<u8>) {
+        let mut bytes = self.header();
+        let whole = bytes.len() as u32;
         match self.random.below(64) {
-            0 => bytes.truncate(self.random.below(DirtySet::BYTES as u32 + 1) as usize),
-            1 => bytes.resize(DirtySet::BYTES + self.random.below(1_400) as usize, 0xa5),
-            2 => bytes = (0..self.random.below(90)).map(|_| self.random.word() as u8).collect(),
-            3..=5 => bytes[self.random.below(DirtySet::BYTES as u32) as usize] = self.random.word() as u8,
+            0 => bytes.truncate(self.random.below(whole + 1) as usize),
+            1 => bytes.resize((whole + self.random.below(1_400)) as usize, 0xa5),
+            2 => bytes = (0..self.random.below(150)).map(|_| self.random.word() as u8).collect(),
+            3..=5 => bytes[self.random.below(whole) as usize] = self.random.word() as u8,
             6 => return (self.one_of(&[0, INNET_UDP_PORT - 1, INNET_UDP_PORT.swap_bytes()]), bytes),
             _ => {}
         }

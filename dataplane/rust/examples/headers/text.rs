@@ -3,6 +3,7 @@
 use onpath_dataplane::Counter;
 use onpath_dataplane::common::routing::{HOSTS_MAX, ROUTES_MAX};
 use onpath_dataplane::dirty_set::registers::{SHARDS, STAGES_MAX};
+use onpath_dataplane::visibility::registers::VALUES;
 use onpath_wire::ids::{NodeId, ShardId, Term};
 use onpath_wire::innet::*;
 use std::fmt::Write;
@@ -10,10 +11,13 @@ use std::fmt::Write;
 const MADE: &str = "Made by `cargo run -p onpath-dataplane --example headers`. Do not edit: rules and layout are in dataplane/SPEC.md.";
 
 /// Sizes and limits that the P4 form has no use for: its tables are as large as a program declares them, its control plane keeps the limits.
-const NOT_IN_P4: [&str; 9] = [
+const NOT_IN_P4: [&str; 12] = [
     "COMMON_BYTES",
     "HEADER_BYTES_MAX",
     "DIRTY_SET_BYTES",
+    "VISIBILITY_BYTES",
+    "ENTRY_BITS",
+    "VALUES",
     "INDEX_BITS",
     "STAGES_MAX",
     "SHARDS",
@@ -35,8 +39,11 @@ fn constants() -> Vec<(String, u64, usize)> {
         ("COMMON_BYTES".into(), INNET_COMMON_BYTES as u64, 32),
         ("HEADER_BYTES_MAX".into(), INNET_BYTES_MAX as u64, 32),
         ("DIRTY_SET_BYTES".into(), DirtySet::BYTES as u64, 32),
+        ("VISIBILITY_BYTES".into(), Visibility::BYTES as u64, 32),
         ("INDEX_BITS".into(), INDEX_BITS.into(), 32),
         ("STAGES_MAX".into(), STAGES_MAX as u64, 32),
+        ("ENTRY_BITS".into(), ENTRY_BITS.into(), 32),
+        ("VALUES".into(), VALUES as u64, 32),
         ("SHARDS".into(), SHARDS as u64, 32),
         ("ROUTES_MAX".into(), ROUTES_MAX as u64, 32),
         ("HOSTS_MAX".into(), HOSTS_MAX as u64, 32),
@@ -45,7 +52,16 @@ fn constants() -> Vec<(String, u64, usize)> {
     ];
     all.extend(Structure::ALL.iter().map(|&of| (format!("STRUCTURE_{}", upper(&format!("{of:?}"))), of as u64, 4)));
     all.extend(DirtySetOp::ALL.iter().map(|&op| (format!("OP_{}", upper(&format!("{op:?}"))), op as u64, 4)));
+    all.extend(VisibilityOp::ALL.iter().map(|&op| (format!("OP_{}", upper(&format!("{op:?}"))), op as u64, 4)));
     all.extend(InNetResult::ALL.iter().map(|&of| (format!("RESULT_{}", upper(&format!("{of:?}"))), of as u64, 8)));
+    // A result that both structures have has one number.
+    for result in VisibilityResult::ALL {
+        let (name, number) = (format!("RESULT_{}", upper(&format!("{result:?}"))), *result as u64);
+        match all.iter().find(|known| known.0 == name) {
+            Some(known) => assert_eq!(known.1, number, "{name}"),
+            None => all.push((name, number, 8)),
+        }
+    }
     all
 }
 
@@ -71,10 +87,12 @@ fn c() -> String {
     text += &c_struct("common", Common::FIELDS, "COMMON_BYTES");
     text += "\n/* The header of the dirty set. */\n";
     text += &c_struct("dirty_set", DirtySet::FIELDS, "DIRTY_SET_BYTES");
+    text += "\n/* The header of the visibility table. */\n";
+    text += &c_struct("visibility", Visibility::FIELDS, "VISIBILITY_BYTES");
     text +=
         "\n/* A header of any structure: `code` says which. */\nunion onpath_innet {\n\tstruct onpath_common common;\n";
-    text +=
-        "\tstruct onpath_dirty_set dirty_set;\n\t__u8 bytes[ONPATH_HEADER_BYTES_MAX];\n};\n\nenum onpath_counter {\n";
+    text += "\tstruct onpath_dirty_set dirty_set;\n\tstruct onpath_visibility visibility;\n";
+    text += "\t__u8 bytes[ONPATH_HEADER_BYTES_MAX];\n};\n\nenum onpath_counter {\n";
     for counter in Counter::ALL {
         let _ = writeln!(text, "\tONPATH_{},", counter.name().to_uppercase());
     }
@@ -89,8 +107,13 @@ fn c() -> String {
 fn c_struct(name: &str, fields: &[InNetField], bytes: &str) -> String {
     let mut text = format!("struct onpath_{name} {{\n");
     for field in fields {
-        let of = ["", "__u8", "__be16", "", "__be32"][field.bytes];
-        let _ = writeln!(text, "\t{of} {};", field.name);
+        let (of, words) = match field.bytes {
+            1 => ("__u8", String::new()),
+            2 => ("__be16", String::new()),
+            4 => ("__be32", String::new()),
+            longer => ("__be32", format!("[{}]", longer / 4)),
+        };
+        let _ = writeln!(text, "\t{of} {}{words};", field.name);
     }
     text += "};\n\n";
     for field in fields {
@@ -98,6 +121,18 @@ fn c_struct(name: &str, fields: &[InNetField], bytes: &str) -> String {
         let _ = writeln!(text, "_Static_assert(__builtin_offsetof(struct onpath_{name}, {of}) == {at}, \"{of}\");");
     }
     let _ = writeln!(text, "_Static_assert(sizeof(struct onpath_{name}) == ONPATH_{bytes}, \"size\");");
+    text
+}
+
+/// The fields of a header behind the common ones; one that is longer than a register in words.
+fn p4_fields(all: &[InNetField]) -> String {
+    let mut text = String::new();
+    for field in &all[Common::FIELDS.len()..] {
+        match field.bytes {
+            bytes @ 0..=4 => _ = writeln!(text, "    bit<{}> {};", 8 * bytes, field.name),
+            bytes => (0..bytes / 4).for_each(|word| _ = writeln!(text, "    bit<32> {}_{word};", field.name)),
+        }
+    }
     text
 }
 
@@ -116,9 +151,9 @@ fn p4() -> String {
         }
     }
     text += "}\n\n// The rest of the dirty set's.\nheader dirty_set_t {\n";
-    for field in &DirtySet::FIELDS[Common::FIELDS.len()..] {
-        let _ = writeln!(text, "    bit<{}> {};", 8 * field.bytes, field.name);
-    }
+    text += &p4_fields(DirtySet::FIELDS);
+    text += "}\n\n// The rest of the visibility table's.\nheader visibility_t {\n";
+    text += &p4_fields(Visibility::FIELDS);
     text += "}\n\n";
     for (number, counter) in Counter::ALL.iter().enumerate() {
         let _ = writeln!(text, "const bit<32> COUNT_{} = {number};", counter.name().to_uppercase());

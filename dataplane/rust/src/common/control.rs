@@ -1,6 +1,7 @@
-//! The control plane: epochs, terms, tables, reboot (D-37 to D-42).
+//! The control plane: epochs, terms, tables, reboot (D-37 to D-42, D-63 to D-66).
 
 use super::counters::Counters;
+use super::planted::{Planted, planted};
 use super::routing::{Hosts, Port};
 use crate::Switch;
 use crate::dirty_set::registers::SHARDS;
@@ -23,6 +24,12 @@ pub enum Command {
     },
     /// Empties the dirty set; only without an epoch (D-40).
     Clear,
+    /// Begins an epoch of the visibility table, not complete; 0 ends its use (D-63).
+    VisibilityEpoch(u16),
+    /// The table has every install of this epoch (D-64).
+    VisibilityComplete(u16),
+    /// Empties the table; only without an epoch of its own (D-65).
+    VisibilityClear,
     /// A node is reached by this port (D-41).
     Route {
         /// The node.
@@ -52,7 +59,7 @@ pub enum Command {
 /// Why a command is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ControlError {
-    /// D-38.
+    /// D-38, D-64.
     #[error("epoch {0} is not the present one: begin it first")]
     OtherEpoch(u16),
     /// D-39.
@@ -61,8 +68,8 @@ pub enum ControlError {
     /// D-39.
     #[error("term {0} is none: terms are from 1 to 2^24 - 1")]
     Term(u32),
-    /// D-40.
-    #[error("the dirty set is in use: end the epoch first")]
+    /// D-40, D-65.
+    #[error("it is in use: end its epoch first")]
     EpochRuns,
     /// D-41.
     #[error("node 0 stands for none")]
@@ -79,12 +86,22 @@ impl Switch {
     /// The reason why it is refused; then nothing has changed.
     pub fn control(&mut self, command: &Command) -> Result<(), ControlError> {
         match command {
-            Command::Epoch(epoch) => self.dirty_set.set_epoch(*epoch),
+            Command::Epoch(epoch) => {
+                self.dirty_set.set_epoch(*epoch);
+                if planted(Planted::D62) {
+                    self.visibility.set_epoch(*epoch);
+                }
+            }
             Command::Complete(epoch) => {
                 self.dirty_set.set_complete(*epoch).then_some(()).ok_or(ControlError::OtherEpoch(*epoch))?;
             }
             Command::Raise { shard, term } => self.raise(*shard, *term)?,
             Command::Clear => self.dirty_set.clear().then_some(()).ok_or(ControlError::EpochRuns)?,
+            Command::VisibilityEpoch(epoch) => self.visibility.set_epoch(*epoch),
+            Command::VisibilityComplete(epoch) => {
+                self.visibility.set_complete(*epoch).then_some(()).ok_or(ControlError::OtherEpoch(*epoch))?;
+            }
+            Command::VisibilityClear => self.visibility.clear().then_some(()).ok_or(ControlError::EpochRuns)?,
             Command::Route { node, port } => self.routes.set(*node, *port)?,
             Command::Unroute { node } => self.routes.unset(*node),
             Command::Host { port } => self.hosts.set(*port)?,
@@ -107,6 +124,7 @@ impl Switch {
 
     fn reboot(&mut self) {
         self.dirty_set.reboot();
+        self.visibility.reboot();
         self.routes.clear();
         self.hosts = Hosts::default();
         self.counters = Counters::default();

@@ -39,6 +39,10 @@ counters! {
     DropIndex = "drop_index",
     /// Tag 0 (D-10).
     DropTag = "drop_tag",
+    /// Fingerprint 0 (D-45).
+    DropFingerprint = "drop_fingerprint",
+    /// Position 0 (D-46).
+    DropTs = "drop_ts",
     /// Only routed (D-11).
     Answered = "answered",
     /// Would change a register, and does not come from a host (D-44).
@@ -69,6 +73,22 @@ counters! {
     DropTermAhead = "drop_term_ahead",
     /// Forwarded without removing (D-33).
     RemoveOtherEpoch = "remove_other_epoch",
+    /// The entry is this one's now (D-53).
+    InstallDone = "install_done",
+    /// Told to its home alone: the entry has a newer one, or it was cleared (D-54).
+    InstallOlder = "install_older",
+    /// Told to its home alone: another epoch (D-55).
+    InstallOtherEpoch = "install_other_epoch",
+    /// Answered pending (D-56).
+    LookPending = "look_pending",
+    /// Answered none (D-56).
+    LookNone = "look_none",
+    /// Answered unknown (D-57).
+    LookUnknown = "look_unknown",
+    /// The entry is free now (D-58).
+    ClearDone = "clear_done",
+    /// The entry stays as it is (D-58).
+    ClearKept = "clear_kept",
 }
 
 impl Counter {

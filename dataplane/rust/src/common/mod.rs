@@ -7,3 +7,5 @@ pub mod header;
 pub mod parser;
 pub mod planted;
 pub mod routing;
+pub mod state;
+pub mod tracking;

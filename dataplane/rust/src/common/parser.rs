@@ -1,8 +1,7 @@
 //! The parser: which packets are looked at, what is wrong with the others, and of which structure they are (D-1 to D-5).
 
 use super::planted::{Planted, planted};
-use crate::dirty_set;
-use crate::{Config, Counter};
+use crate::{Config, Counter, dirty_set, visibility};
 use onpath_wire::innet::{Common, INNET_VERSION, InNet, Structure};
 
 /// A packet that the parser let through. It cannot be cloned and a pass consumes it: one packet, one pass.
@@ -10,6 +9,8 @@ use onpath_wire::innet::{Common, INNET_VERSION, InNet, Structure};
 pub enum Packet {
     /// Of the dirty set.
     DirtySet(dirty_set::parser::Packet),
+    /// Of the visibility table.
+    Visibility(visibility::parser::Packet),
 }
 
 impl Packet {
@@ -18,6 +19,7 @@ impl Packet {
     pub fn header(&self) -> InNet {
         match self {
             Packet::DirtySet(packet) => InNet::DirtySet(*packet.header()),
+            Packet::Visibility(packet) => InNet::Visibility(*packet.header()),
         }
     }
 
@@ -26,6 +28,7 @@ impl Packet {
     pub(crate) fn changes(&self) -> bool {
         match self {
             Packet::DirtySet(packet) => packet.changes(),
+            Packet::Visibility(packet) => packet.changes(),
         }
     }
 }
@@ -51,5 +54,6 @@ pub fn parse(config: &Config, udp_port: u16, payload: &[u8]) -> Result<Packet, C
     };
     match structure.ok_or(Counter::DropStructure)? {
         Structure::DirtySet => dirty_set::parser::parse(config, payload).map(Packet::DirtySet),
+        Structure::Visibility => visibility::parser::parse(config, payload).map(Packet::Visibility),
     }
 }

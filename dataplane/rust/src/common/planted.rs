@@ -91,6 +91,50 @@ bugs! {
     D43 = 43,
     /// Anybody may change registers.
     D44 = 44,
+    /// Fingerprint 0 is one.
+    D45 = 45,
+    /// Position 0 is one.
+    D46 = 46,
+    /// The entry is chosen by other bits.
+    D47 = 47,
+    /// Positions are compared as they are.
+    D48 = 48,
+    /// An entry in which nothing was is at position 0.
+    D49 = 49,
+    /// An install is not executed again.
+    D50 = 50,
+    /// An install is executed after its clear.
+    D51 = 51,
+    /// What an occupied entry keeps is not overwritten.
+    D52 = 52,
+    /// An install is told to the session alone.
+    D53 = 53,
+    /// The session hears of an install without effect.
+    D54 = 54,
+    /// Installs of any epoch take effect.
+    D55 = 55,
+    /// A look does not compare fingerprints.
+    D56 = 56,
+    /// The table's complete bit is not looked at.
+    D57 = 57,
+    /// A clear does not compare positions.
+    D58 = 58,
+    /// A clear forgets the position.
+    D59 = 59,
+    /// Clears of another epoch free nothing.
+    D60 = 60,
+    /// A clear goes back to its sender.
+    D61 = 61,
+    /// An epoch of the dirty set is one of the table.
+    D62 = 62,
+    /// A new epoch of the table stays complete.
+    D63 = 63,
+    /// Any epoch completes the present one of the table.
+    D64 = 64,
+    /// The table is emptied while an epoch runs.
+    D65 = 65,
+    /// A reboot leaves the entries.
+    D66 = 66,
 }
 
 #[cfg(feature = "planted")]

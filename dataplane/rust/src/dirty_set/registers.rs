@@ -45,6 +45,8 @@
 
 use super::parser::Packet;
 use crate::common::planted::{Planted, planted};
+use crate::common::state::{Pair, State};
+use crate::common::tracking::Tracking;
 use crate::{Config, ConfigError, Counter};
 use onpath_wire::innet::{DirtySet, DirtySetOp, INDEX_BITS};
 use onpath_wire::limits::SHARDS_MAX;
@@ -54,44 +56,7 @@ pub const STAGES_MAX: usize = 10;
 /// Pairs of `min_term` and `counter`.
 pub const SHARDS: usize = SHARDS_MAX as usize;
 
-/// `epoch` and `complete`: one register of stage 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Tracking {
-    /// Present tracking epoch, 0 for none.
-    pub epoch: u16,
-    /// Whether every mark of the epoch is in the set.
-    pub complete: bool,
-}
-
-impl Tracking {
-    /// Whether a packet's epoch *matches*.
-    #[inline]
-    pub(crate) fn matches(self, epoch: u16) -> bool {
-        self.epoch == epoch && epoch != 0
-    }
-}
-
-/// What a shard's removes are compared with: a double-width register of stage 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Pair {
-    /// The term whose removes are accepted.
-    pub min_term: u32,
-    /// The last sequence accepted.
-    pub counter: u32,
-}
-
-/// Registers that are not 0: for inspection, and to load a switch.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct State {
-    /// Epoch and complete bit.
-    pub tracking: Tracking,
-    /// (shard, its pair), by shard.
-    pub pairs: Vec<(u16, Pair)>,
-    /// (array from 0, index of 17 bits, tag), by array and index.
-    pub tags: Vec<(u16, u32, u32)>,
-}
-
-/// All registers of a switch. A set lies in one or two cache lines, array after array: what order the arrays are touched in does
+/// All registers of the dirty set. A set lies in one or two cache lines, array after array: what order the arrays are touched in does
 /// not depend on where they lie.
 #[derive(Clone, Debug)]
 pub struct Registers {
@@ -122,13 +87,14 @@ impl Registers {
         Ok(registers)
     }
 
-    pub(crate) fn state(&self) -> State {
+    /// Adds those that are not 0.
+    pub(crate) fn tell(&self, state: &mut State) {
         let pairs = self.pairs.iter().enumerate().filter(|(_, pair)| **pair != Pair::default());
         let tags = self.tags.iter().enumerate().filter(|(_, tag)| **tag != 0);
-        let mut tags: Vec<_> =
-            tags.map(|(at, &tag)| ((at % self.stages) as u16, (at / self.stages) as u32, tag)).collect();
-        tags.sort_unstable();
-        State { tracking: self.tracking, pairs: pairs.map(|(shard, &pair)| (shard as u16, pair)).collect(), tags }
+        state.tags = tags.map(|(at, &tag)| ((at % self.stages) as u16, (at / self.stages) as u32, tag)).collect();
+        state.tags.sort_unstable();
+        state.pairs = pairs.map(|(shard, &pair)| (shard as u16, pair)).collect();
+        state.tracking = self.tracking;
     }
 
     /// Begins the pass of a packet over the set of this index; beyond the last one it is taken modulo their number, as hardware does.
@@ -145,17 +111,12 @@ impl Registers {
 
     /// D-37.
     pub(crate) fn set_epoch(&mut self, epoch: u16) {
-        if epoch != self.tracking.epoch {
-            let complete = self.tracking.complete && planted(Planted::D37);
-            self.tracking = Tracking { epoch, complete };
-        }
+        self.tracking.set_epoch(epoch, Planted::D37);
     }
 
     /// D-38: whether it was the present epoch.
     pub(crate) fn set_complete(&mut self, epoch: u16) -> bool {
-        let present = self.tracking.matches(epoch) || planted(Planted::D38);
-        self.tracking.complete |= present;
-        present
+        self.tracking.set_complete(epoch, Planted::D38)
     }
 
     /// D-39.

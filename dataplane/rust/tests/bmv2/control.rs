@@ -1,10 +1,10 @@
-//! The control plane of a simple_switch: what commands of SPEC.md do to its tables and registers (D-37 to D-42).
+//! The control plane of a simple_switch: what commands of SPEC.md do to its tables and registers (D-37 to D-42, D-62 to D-66).
 
 use crate::cli::Cli;
 use crate::frame::{self, Address};
 use crate::switch::Running;
-use onpath_dataplane::dirty_set::registers::{Pair, Tracking};
-use onpath_dataplane::{Command, Config, State, Switch};
+use onpath_dataplane::common::state::{Entry, Pair};
+use onpath_dataplane::{Command, Config, State, Switch, Tracking};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where frames go that the program passes.
@@ -12,10 +12,18 @@ pub(crate) const PLAIN: u32 = 509;
 const SHARD_NODES: u32 = 0x0100_0000;
 
 const EPOCH: &str = "ingress.tracking.present";
+const TABLE_EPOCH: &str = "ingress.table_tracking.present";
+const GATES: &str = "ingress.visibility.gate.gates";
+/// Arrays of metadata.
+const VALUES: usize = 24;
 const PAIRS: &str = "ingress.admission.pairs";
 
 fn array(stage: u16) -> String {
     format!("ingress.dirty_set.array{stage}.tags")
+}
+
+fn value(array: usize) -> String {
+    format!("ingress.visibility.value{array}.values")
 }
 
 /// (table, handle) of the entries of a route.
@@ -60,8 +68,11 @@ impl Control {
     /// Whether the command was accepted; a refused one has changed nothing.
     pub(crate) fn command(&mut self, cli: &mut Cli, command: &Command) -> Result<bool, String> {
         match command {
-            Command::Epoch(epoch) => self.set_epoch(cli, *epoch).map(|()| true),
-            Command::Complete(epoch) => self.set_complete(cli, *epoch),
+            Command::Epoch(epoch) => set_epoch(cli, EPOCH, *epoch).map(|()| true),
+            Command::Complete(epoch) => set_complete(cli, EPOCH, *epoch),
+            Command::VisibilityEpoch(epoch) => set_epoch(cli, TABLE_EPOCH, *epoch).map(|()| true),
+            Command::VisibilityComplete(epoch) => set_complete(cli, TABLE_EPOCH, *epoch),
+            Command::VisibilityClear => clear_entries(cli),
             Command::Raise { shard, term } => self.raise(cli, *shard, *term),
             Command::Clear => self.clear(cli),
             Command::Reboot => Err("a reboot is a new switch".into()),
@@ -127,36 +138,6 @@ impl Control {
         cli.ask(&format!("register_write {register} {at} {value}")).map(drop)
     }
 
-    fn tracking(cli: &mut Cli) -> Result<Tracking, String> {
-        let present = Control::read(cli, EPOCH, 0)?;
-        match (present >> 16, present & 0xffff) {
-            (0, 0) => Ok(Tracking::default()),
-            (epoch @ 1..=0xffff, run @ 1..=2) => Ok(Tracking { epoch: epoch as u16, complete: run == 2 }),
-            _ => Err(format!("{present:#x} is no value of {EPOCH}")),
-        }
-    }
-
-    fn set_tracking(cli: &mut Cli, of: Tracking) -> Result<(), String> {
-        let run = if of.epoch == 0 { 0 } else { 1 + u64::from(of.complete) };
-        Control::write(cli, EPOCH, 0, u64::from(of.epoch) << 16 | run)
-    }
-
-    /// D-37.
-    fn set_epoch(&self, cli: &mut Cli, epoch: u16) -> Result<(), String> {
-        if Control::tracking(cli)?.epoch == epoch {
-            return Ok(());
-        }
-        Control::set_tracking(cli, Tracking { epoch, complete: false })
-    }
-
-    /// D-38.
-    fn set_complete(&self, cli: &mut Cli, epoch: u16) -> Result<bool, String> {
-        if epoch == 0 || Control::tracking(cli)?.epoch != epoch {
-            return Ok(false);
-        }
-        Control::set_tracking(cli, Tracking { epoch, complete: true }).map(|()| true)
-    }
-
     /// D-39: one register holds both, so that they change at once.
     fn raise(&self, cli: &mut Cli, shard: u16, term: u32) -> Result<bool, String> {
         if shard > 255 || term == 0 || term >= 1 << 23 {
@@ -170,7 +151,7 @@ impl Control {
 
     /// D-40.
     fn clear(&self, cli: &mut Cli) -> Result<bool, String> {
-        if Control::tracking(cli)?.epoch != 0 {
+        if tracking(cli, EPOCH)?.epoch != 0 {
             return Ok(false);
         }
         (0..self.stages()).try_for_each(|stage| cli.ask(&format!("register_reset {}", array(stage))).map(drop))?;
@@ -183,10 +164,18 @@ impl Control {
 
     /// Registers as a vector has them before.
     pub(crate) fn load(&self, cli: &mut Cli, state: &State) -> Result<(), String> {
-        Control::set_tracking(cli, state.tracking)?;
+        set_tracking(cli, EPOCH, state.tracking)?;
+        set_tracking(cli, TABLE_EPOCH, state.visibility)?;
         for (shard, pair) in &state.pairs {
             let value = u64::from(pair.min_term) << 32 | u64::from(pair.counter);
             Control::write(cli, PAIRS, u32::from(*shard), value)?;
+        }
+        for (number, entry) in &state.entries {
+            Control::write(cli, GATES, *number, u64::from(entry.fingerprint) << 32 | u64::from(entry.ts))?;
+            let (words, _) = entry.metadata.as_chunks();
+            for (array, word) in words.iter().enumerate() {
+                Control::write(cli, &value(array), *number, u32::from_be_bytes(*word).into())?;
+            }
         }
         state
             .tags
@@ -196,7 +185,8 @@ impl Control {
 
     /// The registers that are not 0: all of epoch and shards; of tags those of `sets`, or all without it.
     pub(crate) fn state(&self, cli: &mut Cli, sets: Option<&BTreeSet<u32>>) -> Result<State, String> {
-        let mut state = State { tracking: Control::tracking(cli)?, ..State::default() };
+        let (tracking, visibility) = (tracking(cli, EPOCH)?, tracking(cli, TABLE_EPOCH)?);
+        let mut state = State { tracking, visibility, entries: entries(cli)?, ..State::default() };
         for (shard, value) in all(cli, PAIRS)? {
             state.pairs.push((shard as u16, Pair { min_term: (value >> 32) as u32, counter: value as u32 }));
         }
@@ -214,6 +204,62 @@ impl Control {
         }
         Ok(state)
     }
+}
+
+fn tracking(cli: &mut Cli, register: &str) -> Result<Tracking, String> {
+    let present = Control::read(cli, register, 0)?;
+    match (present >> 16, present & 0xffff) {
+        (0, 0) => Ok(Tracking::default()),
+        (epoch @ 1..=0xffff, run @ 1..=2) => Ok(Tracking { epoch: epoch as u16, complete: run == 2 }),
+        _ => Err(format!("{present:#x} is no value of {register}")),
+    }
+}
+
+fn set_tracking(cli: &mut Cli, register: &str, of: Tracking) -> Result<(), String> {
+    let run = if of.epoch == 0 { 0 } else { 1 + u64::from(of.complete) };
+    Control::write(cli, register, 0, u64::from(of.epoch) << 16 | run)
+}
+
+/// D-37, D-63.
+fn set_epoch(cli: &mut Cli, register: &str, epoch: u16) -> Result<(), String> {
+    if tracking(cli, register)?.epoch == epoch {
+        return Ok(());
+    }
+    set_tracking(cli, register, Tracking { epoch, complete: false })
+}
+
+/// D-38, D-64.
+fn set_complete(cli: &mut Cli, register: &str, epoch: u16) -> Result<bool, String> {
+    if epoch == 0 || tracking(cli, register)?.epoch != epoch {
+        return Ok(false);
+    }
+    set_tracking(cli, register, Tracking { epoch, complete: true }).map(|()| true)
+}
+
+/// D-65.
+fn clear_entries(cli: &mut Cli) -> Result<bool, String> {
+    if tracking(cli, TABLE_EPOCH)?.epoch != 0 {
+        return Ok(false);
+    }
+    cli.ask(&format!("register_reset {GATES}"))?;
+    (0..VALUES).try_for_each(|array| cli.ask(&format!("register_reset {}", value(array))).map(drop))?;
+    Ok(true)
+}
+
+/// The entries that are not 0.
+fn entries(cli: &mut Cli) -> Result<Vec<(u32, Entry)>, String> {
+    let mut entries: BTreeMap<u32, Entry> = BTreeMap::new();
+    for (number, gate) in all(cli, GATES)? {
+        let entry = entries.entry(number).or_default();
+        (entry.fingerprint, entry.ts) = ((gate >> 32) as u32, gate as u32);
+    }
+    for array in 0..VALUES {
+        for (number, word) in all(cli, &value(array))? {
+            let metadata = &mut entries.entry(number).or_default().metadata;
+            metadata[4 * array..4 * array + 4].copy_from_slice(&(word as u32).to_be_bytes());
+        }
+    }
+    Ok(entries.into_iter().collect())
 }
 
 /// The registers of an array that are not 0.

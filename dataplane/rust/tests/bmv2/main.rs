@@ -50,8 +50,8 @@ impl Programs {
     }
 
     fn of(&mut self, config: &Config) -> Result<PathBuf, String> {
-        let Config { cluster, udp_port, index_bits, stages } = config;
-        let name = format!("{cluster}-{udp_port}-{index_bits}-{stages}.json");
+        let Config { cluster, udp_port, index_bits, stages, entry_bits } = config;
+        let name = format!("{cluster}-{udp_port}-{index_bits}-{stages}-{entry_bits}.json");
         if let Some(path) = self.made.get(&name) {
             return Ok(path.clone());
         }
@@ -61,6 +61,7 @@ impl Programs {
             format!("-DPORT={udp_port}"),
             format!("-DSET_BITS={index_bits}"),
             format!("-DSTAGES={stages}"),
+            format!("-DENTRY_BITS={entry_bits}"),
         ];
         let mut compiler = std::process::Command::new("p4c-bm2-ss");
         compiler.args(["--arch", "v1model"]).args(defines).arg("-o").arg(&path).arg(dataplane().join("p4/v1model.p4"));
@@ -112,7 +113,7 @@ fn incoming(by: u32, udp_port: u16, payload: &[u8], config: &Config) -> Vec<u8> 
 /// The frame in which a copy goes out.
 fn outgoing(payload: &[u8], config: &Config) -> Vec<u8> {
     let (header, _) = InNet::split(payload).expect("a copy has a whole header");
-    frame::udp(Address::of_switch(config.udp_port), Address::of_node(header.destination), TTL, 0, payload)
+    frame::udp(Address::of_switch(config.udp_port), Address::of_node(header.common().destination), TTL, 0, payload)
 }
 
 /// What is wrong with what came out.

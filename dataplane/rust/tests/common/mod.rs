@@ -1,8 +1,8 @@
 //! Reads `dataplane/vectors/*.txt` (format: SPEC.md, *Vectors*) and runs them on a target.
 
 use onpath_dataplane::common::planted::Planted;
-use onpath_dataplane::dirty_set::registers::{Pair, Tracking};
-use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, State, Switch};
+use onpath_dataplane::common::state::{Entry, Pair};
+use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, State, Switch, Tracking};
 use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
@@ -84,6 +84,9 @@ fn command(words: &[&str]) -> Command {
         "host" => Command::Host { port: Port(number(at(1))) },
         "unhost" => Command::Unhost { port: Port(number(at(1))) },
         "reboot" => Command::Reboot,
+        "visibility.epoch" => Command::VisibilityEpoch(number(at(1))),
+        "visibility.complete" => Command::VisibilityComplete(number(at(1))),
+        "visibility.clear" => Command::VisibilityClear,
         other => panic!("unknown command {other:?}"),
     }
 }
@@ -92,14 +95,23 @@ fn command(words: &[&str]) -> Command {
 fn register(state: &mut State, words: &[&str]) -> bool {
     let at = |place: usize| words.get(place);
     match words[0] {
-        "dirty_set.epoch" => state.tracking = Tracking { epoch: number(at(1)), complete: number::<u8>(at(2)) == 1 },
+        "dirty_set.epoch" => state.tracking = tracking(words),
         "dirty_set.pair" => {
             state.pairs.push((number(at(1)), Pair { min_term: number(at(2)), counter: number(at(3)) }));
         }
         "dirty_set.tag" => state.tags.push((number(at(1)), number(at(2)), number(at(3)))),
+        "visibility.epoch" => state.visibility = tracking(words),
+        "visibility.entry" => {
+            let metadata = bytes(words[4]).try_into().expect("96 bytes");
+            state.entries.push((number(at(1)), Entry { fingerprint: number(at(2)), ts: number(at(3)), metadata }));
+        }
         _ => return false,
     }
     true
+}
+
+fn tracking(words: &[&str]) -> Tracking {
+    Tracking { epoch: number(words.get(1)), complete: number::<u8>(words.get(2)) == 1 }
 }
 
 impl Vector {
@@ -122,6 +134,7 @@ impl Vector {
             ("rules", _) => self.rules = words[1..].iter().map(|&word| word.to_owned()).collect(),
             ("index_bits", _) => self.config.index_bits = number(at(1)),
             ("stages", _) => self.config.stages = number(at(1)),
+            ("entry_bits", _) => self.config.entry_bits = number(at(1)),
             ("cluster", _) => self.config.cluster = number(at(1)),
             ("udp_port", _) => self.config.udp_port = number(at(1)),
             ("before", _) => {

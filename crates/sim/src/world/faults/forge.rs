@@ -18,14 +18,13 @@ impl World {
         if header.op() != Some(DirtySetOp::Insert) {
             return;
         }
-        let mut answer = InNet::DirtySet(header);
-        let InNet::DirtySet(header) = &mut answer;
+        let mut header = header;
         header.result = InNetResult::Marked as u8;
         header.term = self.faults.rng.random_range(0..16);
         header.sequence = if self.faults.rng.random_bool(0.5) { u32::MAX } else { header.sequence };
         let to = NodeId::shard(ShardId(header.shard));
         let mut packet = mark.packet.clone();
-        packet.innet = Some(Box::new(answer));
+        packet.innet = Some(Box::new(InNet::DirtySet(header)));
         self.counters.faults.forged += 1;
         self.fly(Flight { from: mark.from, to, packet });
     }

@@ -1,26 +1,22 @@
 //! The P4 form, as far as it can be checked without its compiler: the files hold together, the layout is the wire's, every rule is
 //! cited, and the decision tables decide what the Rust form does. `bmv2.rs` compiles and runs it where that can be done.
 
-use onpath_dataplane::dirty_set::registers::{Pair, Tracking};
-use onpath_dataplane::{Command, Config, Counter, Port, State, Switch};
+mod tables;
+mod visibility;
+
+use onpath_dataplane::common::state::Pair;
+use onpath_dataplane::{Command, Config, Counter, Port, State, Switch, Tracking};
 use onpath_wire::ids::{NodeId, ShardId};
-use onpath_wire::innet::{DirtySet, DirtySetOp, INNET_VERSION, InNet, Structure};
+use onpath_wire::innet::{
+    DirtySet, DirtySetOp, INNET_VERSION, InNet, InNetField, METADATA_BYTES, Structure, Visibility,
+};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-
-fn dir() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4")
-}
-
-fn text(name: &str) -> String {
-    let path = dir().join(name);
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
+use tables::{Entry, Tables, dir, lookup, text, without_comments};
 
 /// (name below dataplane/p4, text) of every P4 file.
 fn files() -> Vec<(String, String)> {
     let mut names = vec![];
-    for folder in ["", "common/", "dirty_set/"] {
+    for folder in ["", "common/", "dirty_set/", "visibility/"] {
         for entry in std::fs::read_dir(dir().join(folder)).expect("a folder of dataplane/p4") {
             let name = entry.expect("an entry").file_name().into_string().expect("a name");
             names.extend(name.ends_with(".p4").then(|| format!("{folder}{name}")));
@@ -32,11 +28,7 @@ fn files() -> Vec<(String, String)> {
 
 /// All states of the parser.
 fn parser() -> String {
-    text("common/frame.p4") + &text("common/parser.p4") + &text("dirty_set/parser.p4")
-}
-
-fn without_comments(text: &str) -> String {
-    text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+    text("common/frame.p4") + &text("common/parser.p4") + &text("dirty_set/parser.p4") + &text("visibility/parser.p4")
 }
 
 /// Words and signs; lines of the preprocessor are left out.
@@ -111,30 +103,43 @@ fn every_table_and_array_has_its_one_place() {
             assert_eq!(times, 1, "{name}: table {} is applied", pair[1]);
         }
     }
-    let arrays: Vec<&str> =
-        all["dirty_set/dirty_set.p4"].lines().filter_map(|line| line.trim().split(".apply(hdr").next()).collect();
-    let arrays: Vec<&str> = arrays.into_iter().filter(|line| line.starts_with("array")).collect();
-    assert_eq!(arrays, (0..10).map(|stage| format!("array{stage}")).collect::<Vec<_>>());
+    let applied = |file: &str, prefix: &str| -> Vec<String> {
+        let names = all[file].lines().filter_map(|line| line.trim().split_once(".apply(hdr")).map(|(name, _)| name);
+        names.filter(|name| name.starts_with(prefix)).map(str::to_owned).collect()
+    };
+    let arrays: Vec<String> = (0..10).map(|stage| format!("array{stage}")).collect();
+    assert_eq!(applied("dirty_set/dirty_set.p4", "array"), arrays);
+    let values: Vec<String> = (0..24).map(|array| format!("value{array}")).collect();
+    assert_eq!(applied("visibility/visibility.p4", ""), [&["gate".to_owned()], &values[..]].concat());
+    for array in 0..24 {
+        let own = format!("value{array}.apply(hdr.visibility.index, hdr.visibility.metadata_{array}, ");
+        assert!(all["visibility/visibility.p4"].contains(&own), "{own}");
+    }
 }
 
 #[test]
 fn fields_lie_where_the_wire_has_them() {
-    let (mut at, mut found) = (0, vec![]);
     let text = without_comments(&text("common/innet.p4"));
-    for header in ["header innet_t {", "header dirty_set_t {"] {
-        let body = text.split(header).nth(1).and_then(|rest| rest.split('}').next()).expect(header);
-        for field in body.split(';').map(str::trim).filter(|field| !field.is_empty()) {
-            let (width, name) = field.strip_prefix("bit<").and_then(|rest| rest.split_once("> ")).expect(field);
-            let bits: usize = width.parse().expect("a width");
-            found.push((name.to_owned(), at, bits));
-            at += bits;
+    for (own, fields) in [("header dirty_set_t {", DirtySet::FIELDS), ("header visibility_t {", Visibility::FIELDS)] {
+        let (mut at, mut found) = (0, vec![]);
+        for header in ["header innet_t {", own] {
+            let body = text.split(header).nth(1).and_then(|rest| rest.split('}').next()).expect(header);
+            for field in body.split(';').map(str::trim).filter(|field| !field.is_empty()) {
+                let (width, name) = field.strip_prefix("bit<").and_then(|rest| rest.split_once("> ")).expect(field);
+                let bits: usize = width.parse().expect("a width");
+                found.push((name.to_owned(), at, bits));
+                at += bits;
+            }
         }
+        let halves = [("structure".to_owned(), 0, 4), ("op".to_owned(), 4, 4)];
+        assert_eq!(found[..2], halves, "the code of FIELDS is two fields in P4");
+        // What is longer than a register is there word by word.
+        let words = |field: &InNetField| match field.bytes {
+            METADATA_BYTES => (0..24).map(|n| (format!("{}_{n}", field.name), 8 * field.at + 32 * n, 32)).collect(),
+            bytes => vec![(field.name.to_owned(), 8 * field.at, 8 * bytes)],
+        };
+        assert_eq!(found[2..], fields[1..].iter().flat_map(words).collect::<Vec<_>>());
     }
-    let halves = [("structure".to_owned(), 0, 4), ("op".to_owned(), 4, 4)];
-    assert_eq!(found[..2], halves, "the code of FIELDS is two fields in P4");
-    let wire: Vec<_> =
-        DirtySet::FIELDS[1..].iter().map(|field| (field.name.to_owned(), 8 * field.at, 8 * field.bytes)).collect();
-    assert_eq!(found[2..], wire);
 }
 
 #[test]
@@ -157,83 +162,6 @@ fn every_rule_is_cited() {
     }
     let bare: Vec<&usize> = rules.difference(&cited).collect();
     assert!(bare.is_empty(), "rules that no file cites: {bare:?}");
-}
-
-/// What an element of a key matches.
-type Mask = (u64, u64);
-
-/// An entry of a decision table: keys, action, arguments.
-struct Entry {
-    keys: Vec<Mask>,
-    action: String,
-    arguments: Vec<u64>,
-}
-
-struct Tables {
-    constants: BTreeMap<String, u64>,
-}
-
-impl Tables {
-    fn read() -> Tables {
-        let mut tables = Tables { constants: BTreeMap::new() };
-        for name in ["common/innet.p4", "common/headers.p4"] {
-            for line in without_comments(&text(name)).lines().filter_map(|line| line.strip_prefix("const bit<")) {
-                let (name, value) = line.split_once("> ").and_then(|(_, rest)| rest.split_once(" = ")).expect(line);
-                if let Some(value) = tables.number(value.trim_end_matches(';')) {
-                    tables.constants.insert(name.to_owned(), value);
-                }
-            }
-        }
-        tables
-    }
-
-    fn number(&self, word: &str) -> Option<u64> {
-        let word = word.trim().trim_start_matches("(bit<8>)");
-        let digits = word.split_once('w').map_or(word, |(_, digits)| digits);
-        match digits.strip_prefix("0x") {
-            Some(hex) => u64::from_str_radix(hex, 16).ok(),
-            None => digits.parse().ok().or_else(|| self.constants.get(word).copied()),
-        }
-    }
-
-    fn mask(&self, word: &str) -> Mask {
-        let value = |word: &str| self.number(word).unwrap_or_else(|| panic!("{word:?} is no number"));
-        match word.trim() {
-            "_" => (0, 0),
-            word => {
-                word.split_once("&&&").map_or_else(|| (value(word), u64::MAX), |(of, mask)| (value(of), value(mask)))
-            }
-        }
-    }
-
-    /// The entries of the one decision table of a file, and its default action.
-    fn entries(&self, file: &str) -> (Vec<Entry>, String) {
-        let text = without_comments(&text(file));
-        let body = text.split("const entries = {").nth(1).expect("entries");
-        let default = body.split("const default_action = ").nth(1).and_then(|rest| rest.split('(').next());
-        let entries = body.split("\n        }").next().expect("an end").split(";\n").filter(|line| line.contains("):"));
-        let entry = |line: &str| {
-            let (keys, call) = line.rsplit_once("): ").expect(line);
-            let keys = keys.trim().strip_prefix('(').expect(line).split(',').map(|word| self.mask(word)).collect();
-            let (action, arguments) = call.split_once('(').expect(line);
-            let arguments = arguments.trim_end_matches([';', ')']).split(',').filter(|word| !word.trim().is_empty());
-            let arguments = arguments.map(|word| self.number(word).expect(line)).collect();
-            Entry { keys, action: action.to_owned(), arguments }
-        };
-        (entries.map(entry).collect(), default.expect("a default").to_owned())
-    }
-
-    fn value(&self, name: &str) -> u64 {
-        self.constants[name]
-    }
-}
-
-/// The first entry that these values match.
-fn lookup<'t>(entries: &'t [Entry], values: &[u64]) -> Option<&'t Entry> {
-    entries.iter().find(|entry| {
-        assert_eq!(entry.keys.len(), values.len(), "elements of a key");
-        entry.keys.iter().zip(values).all(|((value, mask), is)| is & mask == value & mask)
-    })
 }
 
 const SHARD: u16 = 2;
@@ -312,8 +240,9 @@ impl Case {
         let tags =
             [0, 1].map(|at| (at, 0, self.arrays[usize::from(at)])).into_iter().filter(|tag| tag.2 != 0).collect();
         let pairs = vec![(SHARD, Pair { min_term: TERM, counter: SEQUENCE })];
-        let state = State { tracking: self.tracking, pairs, tags };
-        let mut switch = Switch::with_state(Config { stages: 2, ..Config::whole(0) }, &state).expect("a switch");
+        let state = State { tracking: self.tracking, pairs, tags, ..State::default() };
+        let mut switch =
+            Switch::with_state(Config { stages: 2, entry_bits: 0, ..Config::whole(0) }, &state).expect("a switch");
         for node in [CLIENT, NodeId::shard(ShardId(SHARD)).0] {
             switch.control(&Command::Route { node, port: Port(1) }).expect("a route");
         }
@@ -400,8 +329,8 @@ fn decision_tables_decide_as_the_rust_form() {
     assert!(cases.len() > 1000 && seen.len() == 12, "{} cases came to {seen:?}", cases.len());
 }
 
-/// To bmv2 a case of the parser whose mask is 0 is another `default`, and the last one counts. What a switch has no sets for always
-/// has the 15 bits above an index.
+/// To bmv2 a case of the parser whose mask is 0 is another `default`, and the last one counts. What a switch has no sets or entries
+/// for always has the bits above an index.
 #[test]
 fn no_case_of_the_parser_has_a_mask_of_nothing() {
     let (tables, mut masks) = (Tables::read(), 0);
@@ -409,7 +338,10 @@ fn no_case_of_the_parser_has_a_mask_of_nothing() {
         for mask in line.split("&&&").skip(1).map(|rest| rest.trim_start().split([',', ')', ':']).next().unwrap_or(""))
         {
             masks += 1;
-            assert!(mask == "BEYOND_SETS" || tables.number(mask).is_some_and(|mask| mask > 0), "{line}");
+            assert!(
+                ["BEYOND_SETS", "BEYOND_ENTRIES"].contains(&mask) || tables.number(mask).is_some_and(|mask| mask > 0),
+                "{line}"
+            );
         }
     }
     assert!(masks > 5, "{masks} masks");
@@ -496,7 +428,8 @@ fn packets_are_classified_as_the_rust_form_does() {
     let mut seen = BTreeSet::new();
     for (header, length) in spoilt() {
         for host in [false, true] {
-            let form = tables.value(if length < DirtySet::BYTES { "FORM_COMMON" } else { "FORM_WHOLE" });
+            let whole = Structure::of_byte(header.code).map_or(DirtySet::BYTES, Structure::header_bytes);
+            let form = tables.value(if length < whole { "FORM_COMMON" } else { "FORM_WHOLE" });
             // What stands for fields that are not there decides nothing.
             let [structure, op] = [header.code >> 4, header.code & 0xf].map(u64::from);
             let own = [header.spare_0, header.spare_1].map(u64::from);
