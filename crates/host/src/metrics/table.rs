@@ -130,7 +130,11 @@ const DATA: Group = Group {
     about: "The data node.",
     metrics: &[
         of(Counter, "writes", "Writes recorded."),
-        of(Counter, "writes_answered", "Writes answered by this node alone, since the file was lent to it; else its home answers."),
+        of(
+            Counter,
+            "writes_answered",
+            "Writes answered by this node alone, since the file was lent to it; else its home answers.",
+        ),
         of(Counter, "reads", "Reads answered with bytes."),
         of(Counter, "blocks_merged", "Blocks read back because only a part of them was written."),
         of(Counter, "requests_stale", "Requests refused as stale; their senders ask again."),
