@@ -4,7 +4,7 @@
 use onpath_store::{Pair, ReservedNumbers};
 use onpath_wire::disk::objects::{ReservedObject, UptoObject};
 use onpath_wire::disk::record::Counter;
-use onpath_wire::ids::LogSeq;
+use onpath_wire::ids::{LogSeq, Term};
 use onpath_wire::{Stored, WireError};
 
 /// First byte of the key of the floor, in the rest of the last range's image.
@@ -12,11 +12,15 @@ pub(crate) const FLOOR: u8 = 4;
 /// The same of what is reserved of a counter.
 pub(crate) const RESERVED: u8 = 5;
 
+/// The same of the last start that has found that power was lost.
+pub(crate) const POWER_LOST: u8 = 6;
+
 /// The floor, and the last number reserved of each kind.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     floor: LogSeq,
     reserved: ReservedNumbers,
+    power_lost: Term,
 }
 
 impl Counts {
@@ -34,6 +38,15 @@ impl Counts {
         self.floor = self.floor.max(upto);
     }
 
+    /// The term of the last start that has found that power was lost before it; 0 if none has.
+    pub(crate) fn power_lost(&self) -> Term {
+        self.power_lost
+    }
+
+    pub(crate) fn lose_power(&mut self, term: Term) {
+        self.power_lost = self.power_lost.max(term);
+    }
+
     pub(crate) fn reserve(&mut self, counter: Counter, upto: u64) {
         self.reserved.raise(counter, upto);
     }
@@ -44,14 +57,20 @@ impl Counts {
         let reserved = self.reserved.all().map(|(counter, upto)| {
             ([&[RESERVED][..], &counter.to_stored()].concat(), ReservedObject { upto }.to_stored())
         });
-        floor.into_iter().chain(reserved)
+        let lost = LogSeq(u64::from(self.power_lost.0));
+        let lost = (lost > LogSeq(0)).then(|| (vec![POWER_LOST], UptoObject { upto: lost }.to_stored()));
+        floor.into_iter().chain(reserved).chain(lost)
     }
 
     /// Takes one of them.
     pub(crate) fn load(&mut self, key: &[u8], value: &[u8]) -> Result<(), WireError> {
         match key.split_first().ok_or(WireError::Truncated)? {
             (&FLOOR, []) => self.raise_floor(UptoObject::from_stored(value)?.upto),
-            (&FLOOR, more) => return Err(WireError::Trailing(more.len())),
+            (&POWER_LOST, []) => {
+                let term = u32::try_from(UptoObject::from_stored(value)?.upto.0);
+                self.lose_power(term.map(Term).map_err(|_| WireError::Bad("term"))?);
+            }
+            (&(FLOOR | POWER_LOST), more) => return Err(WireError::Trailing(more.len())),
             (_, counter) => self.reserve(Counter::from_stored(counter)?, ReservedObject::from_stored(value)?.upto),
         }
         Ok(())

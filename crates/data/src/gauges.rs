@@ -5,7 +5,7 @@ use crate::space::PUNCHES_MAX;
 use crate::state::{CUT_WAITERS_MAX, FAILURES_MAX, SETTLE_BATCH};
 use crate::window::SESSIONS_PER_RANGE;
 use onpath_kernel::Gauge;
-use onpath_wire::limits::{OPERATIONS_MAX, SESSION_WINDOW};
+use onpath_wire::limits::{ANSWERED_MAX, OPERATIONS_MAX, SESSION_WINDOW};
 
 impl DataNode {
     /// Its queues and tables, between inputs.
@@ -23,12 +23,13 @@ impl DataNode {
                 Gauge::queue("requests that wait for a trim", state.cut_waiters, CUT_WAITERS_MAX),
                 Gauge::queue("disk operations", state.disk.len(), 2 * OPERATIONS_MAX),
                 Gauge::queue("punches", state.space.punching(), PUNCHES_MAX),
-                Gauge::queue("writes to be told to homes", merges, 2 * OPERATIONS_MAX),
+                Gauge::queue("writes to be told to homes", merges, 2 * OPERATIONS_MAX + ANSWERED_MAX),
                 Gauge::queue("writes told and not recorded", state.settled.len(), SETTLE_BATCH),
                 Gauge::table("failures", state.failures(), FAILURES_MAX),
                 Gauge::table("sessions of a range", sessions, SESSIONS_PER_RANGE),
                 Gauge::table("writes of a session", most, SESSION_WINDOW as usize),
             ]);
+            all.extend(state.parts.gauges());
         });
         all
     }

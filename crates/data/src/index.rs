@@ -145,7 +145,7 @@ impl Index {
     /// Takes one of the rest of a range's image.
     pub(crate) fn load_rest(&mut self, range: usize, key: &[u8], value: &[u8]) -> Result<(), WireError> {
         match key.first() {
-            Some(&(counts::FLOOR | counts::RESERVED)) => self.counts.load(key, value),
+            Some(&(counts::FLOOR | counts::RESERVED | counts::POWER_LOST)) => self.counts.load(key, value),
             _ => objects::load_rest(&mut self.ranges[range], key, value),
         }
     }
@@ -308,6 +308,7 @@ impl Index {
                 DataRecord::Settled { merges } => self.settled(seq, merges),
                 DataRecord::Floor { upto } => self.counts.raise_floor(*upto),
                 DataRecord::Reserved { counter, upto } => self.counts.reserve(*counter, *upto),
+                DataRecord::PowerLost { term } => self.counts.lose_power(*term),
                 _ => unreachable!("of an inode"),
             }
             return Ok(());
@@ -339,7 +340,10 @@ impl Index {
                 range.voided(*data, places);
                 Ok(())
             }
-            DataRecord::Settled { .. } | DataRecord::Floor { .. } | DataRecord::Reserved { .. } => {
+            DataRecord::Settled { .. }
+            | DataRecord::Floor { .. }
+            | DataRecord::Reserved { .. }
+            | DataRecord::PowerLost { .. } => {
                 unreachable!("of no inode")
             }
         }

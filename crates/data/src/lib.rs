@@ -18,6 +18,8 @@ mod map;
 mod node;
 mod objects;
 mod ops;
+mod parts;
+pub mod planted;
 mod range;
 mod recover;
 mod reserved;

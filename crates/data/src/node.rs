@@ -5,7 +5,7 @@ use crate::index::Verdict;
 use crate::ops::allocate::AllocateJob;
 use crate::ops::copy::CopyJob;
 use crate::ops::write::{self, WriteJob};
-use crate::ops::{self, Job, merge, read::ReadJob, sync, trim};
+use crate::ops::{self, Job, merge, read::ReadJob, sync, tell, trim};
 use crate::recover::{Suspects, Undone};
 use crate::state::{self, Caller, DataConfig, DataCounters, DataIn, DataOut, Node, State};
 use crate::tickets;
@@ -28,6 +28,8 @@ pub struct DataNode {
     pub(crate) suspects: Option<Suspects>,
     /// Files of which blocks were put back since the last checkpoint: their homes count others.
     pub(crate) recount: BTreeMap<DataId, Undone>,
+    /// Power was lost before this start.
+    pub(crate) lost_power: bool,
 }
 
 impl DataNode {
@@ -35,7 +37,7 @@ impl DataNode {
     pub fn new(config: DataConfig) -> DataNode {
         let first_call = RequestSeq(config.term.first_seq());
         let kernel = Kernel::new(State::new(config), first_call, false, ops::run);
-        DataNode { kernel, suspects: None, recount: BTreeMap::new() }
+        DataNode { kernel, suspects: None, recount: BTreeMap::new(), lost_power: false }
     }
 
     /// What happened since the start.
@@ -211,6 +213,9 @@ fn on_request(core: &mut Node, header: &Header, request: DataRequest, packet: Pa
         DataRequest::Drop { all } => trim::drop_all(core, from, &all),
         DataRequest::Sync { data } => sync::sync(core, from, data),
         DataRequest::Space => core.start(Job::Space { from }),
+        DataRequest::Kept => sync::kept(core, from),
+        DataRequest::HandOver { inode, floor } => tell::hand_over(core, from, inode, floor),
+        DataRequest::HandOverAll { term, from: begin } => tell::hand_over_all(core, from, term, begin),
         DataRequest::Shown { .. } => unreachable!("it was taken out"),
     }
 }
@@ -243,8 +248,8 @@ fn change(core: &mut Node, from: Caller, session: SessionId, request: DataReques
         return write::refuse(core, from, session, &DataReply::Failed { errno });
     }
     match request {
-        DataRequest::Write { data, cut, offset, kill_suidgid, append } => {
-            let job = WriteJob { from, session, data, cut, offset, kill_suidgid, append, bytes };
+        DataRequest::Write { data, cut, offset, kill_suidgid, append, part } => {
+            let job = WriteJob { from, session, data, cut, offset, kill_suidgid, append, part, bytes };
             on_change(core, from, job.merge(), full, Job::Write(job));
         }
         DataRequest::Allocate { data, cut, offset, bytes, how, end, kill_suidgid } => {
@@ -275,6 +280,7 @@ fn on_change(core: &mut Node, from: Caller, merge: PendingMerge, error: Option<E
     core.state.counters.duplicates += u64::from(seen != Seen::Never);
     match seen {
         Seen::Answered => {}
+        Seen::AnsweredHere => tell::answer(core, from, data, RecordSeq(0)),
         Seen::Done => {
             core.state.running.insert((session, request));
             core.start(Job::Merge { seq: RecordSeq(0), merge, again: None });

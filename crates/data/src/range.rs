@@ -266,11 +266,11 @@ impl Range {
 
     /// Remembers a request that is done, and that its home must hear of it.
     fn note(&mut self, seq: RecordSeq, recorded: RecordedMerge) -> Result<(), StoreError> {
-        let PendingMerge { data, cut, session, request, oldest, .. } = recorded.merge;
+        let PendingMerge { data, cut, session, request, oldest, part, .. } = recorded.merge;
         if self.verdict(data, cut) != Verdict::Current {
             return Err(contradiction("written", data, cut));
         }
-        self.windows.note(session, oldest, DoneWrite { request, data, cut }, seq);
+        self.windows.note(session, oldest, DoneWrite { request, data, cut, part }, seq);
         self.merges.insert(seq, recorded);
         Ok(())
     }

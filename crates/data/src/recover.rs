@@ -11,6 +11,7 @@ use crate::index::{Index, RANGES, range_of};
 use crate::node::DataNode;
 use crate::objects;
 use crate::ops::Job;
+use crate::parts;
 use crate::sound;
 use crate::space::{Run, Space};
 use crate::state::{self, State};
@@ -78,7 +79,10 @@ impl Suspects {
             }
             DataRecord::Restored { data, block, .. } => self.remove((*data, *block), (*data, *block)),
             DataRecord::Voided { data } => self.remove((*data, 0), (*data, u32::MAX)),
-            DataRecord::Settled { .. } | DataRecord::Floor { .. } | DataRecord::Reserved { .. } => {}
+            DataRecord::Settled { .. }
+            | DataRecord::Floor { .. }
+            | DataRecord::Reserved { .. }
+            | DataRecord::PowerLost { .. } => {}
         }
     }
 
@@ -208,6 +212,12 @@ impl DataNode {
     /// Records up to `upto` were durable then after all, as a later part of the journal says.
     pub fn tail_was_durable(&mut self, upto: RecordSeq) {
         self.suspects.iter_mut().for_each(|suspects| suspects.durable(upto));
+        self.kernel.with(|core| core.state.kept = core.state.kept.max(upto));
+    }
+
+    /// Power was lost before this start: what others were told of records of the tail may be gone.
+    pub fn power_was_lost(&mut self) {
+        self.lost_power = true;
     }
 
     /// Begins to serve, after load and replay. The host has made durable what it replayed (else a second loss could
@@ -230,10 +240,20 @@ impl DataNode {
         });
         let n = merges.len() as u64;
         let recount = self.take_recount();
+        let lost_power = self.lost_power;
         self.kernel.handle(now, Input::Tick, |core, _| {
+            core.state.kept_since = core.state.index.counts.power_lost();
+            if lost_power {
+                let term = core.state.config.term;
+                state::record(core, &DataRecord::PowerLost { term });
+            }
             recount.into_iter().for_each(|(data, undone)| core.start(Job::Recount(data, undone)));
             kept.chunks(KEEP_AT_ONCE).for_each(|runs| core.start(Job::Keep(runs.to_vec())));
             for (seq, RecordedMerge { merge, stamp }) in merges {
+                if merge.part.is_some() {
+                    parts::note(core, merge.data.inode, seq);
+                    continue;
+                }
                 core.state.running.insert((merge.session, merge.request));
                 core.start(Job::Merge { seq, merge, again: (stamp.0 > 0).then_some(Recorded { seq, stamp }) });
             }
@@ -419,7 +439,11 @@ impl Recoverable for DataNode {
         sound::record(&record).map_err(undecodable)?;
         note_undone(&mut self.recount, seq, &record);
         let suspects = self.suspects.as_mut();
+        let is_kept = suspects.is_none() || !self.lost_power;
         self.kernel.with(|core| {
+            if is_kept {
+                core.state.kept = seq;
+            }
             let index = &mut core.state.index;
             let inode = record.inode();
             if inode.is_some_and(|inode| index.ranges[range_of(inode)].upto >= seq) {

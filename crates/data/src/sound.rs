@@ -49,6 +49,7 @@ pub(crate) fn record(record: &DataRecord) -> Sound {
         | DataRecord::Voided { .. }
         | DataRecord::Settled { .. }
         | DataRecord::Floor { .. }
-        | DataRecord::Reserved { .. } => Ok(()),
+        | DataRecord::Reserved { .. }
+        | DataRecord::PowerLost { .. } => Ok(()),
     }
 }

@@ -5,6 +5,7 @@ use crate::disk::{Disk, DiskOp, DiskResult, Results, Ticket};
 use crate::index::{Index, Verdict};
 use crate::ops::Job;
 use crate::ops::kinds;
+use crate::parts::Parts;
 use crate::space::{Run, Space};
 use bytes::Bytes;
 use hashbrown::{HashMap, HashSet};
@@ -45,6 +46,8 @@ pub struct DataConfig {
     pub files: u32,
     /// What homes make the tickets of bound sessions with.
     pub tickets: TicketKey,
+    /// Sessions may outlive this process, and are answered before what they are told is on stable storage: they hear on which record it rests.
+    pub outlived: bool,
 }
 
 /// What happened at a node since its start.
@@ -52,6 +55,8 @@ pub struct DataConfig {
 pub struct DataCounters {
     /// Writes recorded.
     pub writes: u64,
+    /// Of them, or of repeated ones: answered by the merge part of their file.
+    pub answered: u64,
     /// Reads answered with bytes.
     pub reads: u64,
     /// Blocks read back and merged because only a part of them was written.
@@ -122,6 +127,11 @@ pub(crate) struct State {
     /// Writes whose homes have answered, not recorded yet.
     pub(crate) settled: Vec<RecordSeq>,
     pub(crate) settle_at_us: Option<u64>,
+    pub(crate) parts: Parts,
+    /// The last record of former terms that no power loss can have taken.
+    pub(crate) kept: RecordSeq,
+    /// What was told before this term is not known to be there: power was lost since, and only the start after that knew what it took.
+    pub(crate) kept_since: Term,
     stamp: Stamp,
     pub(crate) counters: DataCounters,
     pub(crate) meter: Meter,
@@ -199,6 +209,9 @@ impl State {
             full: false,
             settled: Vec::new(),
             settle_at_us: None,
+            parts: Parts::default(),
+            kept: RecordSeq(0),
+            kept_since: Term(0),
             stamp: Stamp(0),
             counters: DataCounters::default(),
             meter: Meter::new(DataCounted::NAMES),

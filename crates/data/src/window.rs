@@ -3,6 +3,7 @@
 //! Bounds: a window holds only requests from its session's oldest unanswered one on, at most [`SESSION_WINDOW`];
 //! beyond [`SESSIONS_PER_RANGE`] sessions in a range the one that wrote there longest ago is forgotten.
 
+use crate::planted::{self, Planted};
 use onpath_wire::disk::block::{DoneWrite, WindowImage};
 use onpath_wire::ids::{DataId, RecordSeq, RequestSeq, SessionId};
 use onpath_wire::limits::SESSION_WINDOW;
@@ -18,6 +19,8 @@ pub(crate) enum Seen {
     Never,
     /// It is recorded: tell the home again.
     Done,
+    /// It is recorded, and this node has answered it: it answers again (V-6).
+    AnsweredHere,
     /// Its answer has been seen by the session: a late duplicate, to be ignored.
     Answered,
 }
@@ -42,7 +45,10 @@ impl Windows {
             return Seen::Answered;
         }
         match window.done.binary_search_by_key(&request, |done| done.request) {
-            Ok(i) if window.done[i].data == data && window.done[i].cut == cut => Seen::Done,
+            Ok(i) if (window.done[i].data, window.done[i].cut) == (data, cut) => match window.done[i].part {
+                Some(_) if !planted::is(Planted::AnsweredForgotten) => Seen::AnsweredHere,
+                _ => Seen::Done,
+            },
             _ => Seen::Never,
         }
     }
@@ -88,7 +94,7 @@ mod tests {
     use super::*;
 
     fn write(request: u64) -> DoneWrite {
-        DoneWrite { request: RequestSeq(request), data: DataId::default(), cut: 0 }
+        DoneWrite { request: RequestSeq(request), data: DataId::default(), cut: 0, part: None }
     }
 
     #[test]

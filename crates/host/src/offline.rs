@@ -49,6 +49,7 @@ pub fn settle(path: &Path, watcher: &Arc<dyn Watcher>) -> Result<(), ServerError
         memory_bytes: None,
         path: None,
         tracking: TrackingOptions::default(),
+        visible_writes: false,
     };
     let alone = ServerBuilder::open(path, options, watcher.clone())?.start_alone()?;
     watcher.begin(Stage::uncounted("bringing it to rest"));

@@ -43,6 +43,7 @@ impl HostedRole for DataNode {
         let c = self.counters();
         let named = [
             ("writes", c.writes),
+            ("writes_answered", c.answered),
             ("reads", c.reads),
             ("blocks_merged", c.merged_blocks),
             ("requests_stale", c.stale),

@@ -64,6 +64,8 @@ pub struct ServerOptions {
     pub path: Option<PathOptions>,
     /// How directories are tracked.
     pub tracking: TrackingOptions,
+    /// Data nodes answer writes of files that their homes lend them; else homes answer all.
+    pub visible_writes: bool,
 }
 
 /// A path node.
@@ -225,6 +227,7 @@ impl ServerBuilder {
             track: options.commit == Commit::Sync || !shape.whole,
             outlived: options.commit != Commit::Sync && !shape.whole,
             tracking: options.tracking,
+            gives_parts: options.visible_writes,
         };
         let mut state = State::fresh(&superblock, shape, dir.term, blocks.files(), serving, watcher.clone());
         checkpoint::adopt(&dir.place().checkpoint, superblock.shards())?;

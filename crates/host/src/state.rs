@@ -43,6 +43,8 @@ pub(crate) struct Serving {
     pub(crate) outlived: bool,
     /// How directories shall be tracked.
     pub(crate) tracking: TrackingOptions,
+    /// See [`ShardConfig::gives_parts`].
+    pub(crate) gives_parts: bool,
 }
 
 impl State {
@@ -55,7 +57,7 @@ impl State {
         serving: Serving,
         watcher: Arc<dyn Watcher>,
     ) -> State {
-        let Serving { track, outlived, tracking } = serving;
+        let Serving { track, outlived, tracking, gives_parts } = serving;
         let cluster = superblock.fsid as u32;
         let shard = |&shard: &ShardId| {
             Shard::new(ShardConfig {
@@ -73,6 +75,7 @@ impl State {
                 switches: tracking.switches,
                 sync: tracking.sync,
                 sticky_marks: tracking.sticky_marks,
+                gives_parts,
                 bounds: ShardBounds::default(),
             })
         };
@@ -84,6 +87,7 @@ impl State {
             file_blocks: DATA_FILE_BLOCKS,
             files,
             tickets: superblock.secrets.inner.tickets(),
+            outlived,
         });
         State { shards: shape.shards.iter().map(shard).collect(), data, shape, ahead: BTreeMap::new(), watcher }
     }
@@ -136,6 +140,7 @@ impl State {
 
     /// Power was lost: what is replayed from now on was not known to be durable when the last process ended.
     pub(crate) fn begin_tail(&mut self) {
+        self.data.power_was_lost();
         self.data.begin_tail();
         self.shards.iter_mut().for_each(Shard::begin_tail);
     }

@@ -10,6 +10,7 @@ pub mod gate;
 mod gauge;
 mod locks;
 mod meter;
+mod planted;
 mod role;
 mod run;
 mod timers;

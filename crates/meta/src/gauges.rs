@@ -4,7 +4,7 @@ use crate::ops::datapending::Drops;
 use crate::shard::Shard;
 use crate::state::State;
 use onpath_kernel::Gauge;
-use onpath_wire::limits::{GRANTS_HELD_MAX, OPERATIONS_MAX};
+use onpath_wire::limits::{GRANTS_HELD_MAX, MERGE_PARTS_MAX, OPERATIONS_MAX};
 
 impl Shard {
     /// Its queues and tables, between inputs.
@@ -36,6 +36,7 @@ impl State {
             Gauge::queue("files not dropped yet", self.drops_pending, self.config.bounds.drops),
             Gauge::queue("orphans that wait for room", self.unreclaimed.len(), self.orphans.len()),
             Gauge::queue("cuts not durable", self.raised.len(), operations),
+            Gauge::table("files lent to data nodes", self.lent.len(), MERGE_PARTS_MAX),
             Gauge::table("grants held", self.dirs.held_order.len(), GRANTS_HELD_MAX),
         ]);
         self.dirs.gauges(operations, &self.config.bounds, all);

@@ -3,7 +3,7 @@
 use crate::dir::holders::Holder;
 use crate::ops::{self, Req, kinds};
 use crate::state::keys;
-use crate::{Cx, coord, dir, txn};
+use crate::{Cx, coord, dir, files, txn};
 use onpath_wire::data::Merge;
 use onpath_wire::ids::{DataId, InodeId, JobId, NodeId, RecordSeq, RequestSeq, SessionNumber, ShardId, Term, TxnId};
 use onpath_wire::innet::Fingerprint;
@@ -58,6 +58,10 @@ pub(crate) enum Job {
     Trim(DataId, u32, RecordSeq),
     /// Tell a data node what is gone.
     Drops(NodeId),
+    /// Take back all merge parts that former terms have given to a data node.
+    TakeBackAll(NodeId),
+    /// Take back the merge part of a file.
+    TakeBack(InodeId),
     /// Reclaim an orphan that nobody has open.
     Reclaim(InodeId),
     /// A session is dead: tell all shards.
@@ -134,6 +138,8 @@ impl Job {
             Job::WatchRename => coord::renames::watch(&cx).await,
             Job::Trim(data, cut, after) => ops::datapending::trim(&cx, data, cut, after).await,
             Job::Drops(node) => ops::datapending::drops(&cx, node).await,
+            Job::TakeBackAll(node) => files::holders::take_back_all(&cx, node).await,
+            Job::TakeBack(id) => files::holders::take_back_one(&cx, id).await,
             Job::Reclaim(id) => ops::opens::reclaim(&cx, id).await,
             Job::Bury(session) => coord::sessions::bury(&cx, session).await,
             Job::AskBack => coord::alone::ask_back(&cx).await,

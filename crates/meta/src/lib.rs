@@ -9,6 +9,7 @@ pub mod access;
 mod bounds;
 mod coord;
 mod dir;
+mod files;
 mod gauges;
 mod job;
 mod ops;

@@ -133,29 +133,10 @@ pub enum Planted {
     HeldStamp,
     /// a session joins before the one that is alone has handed back what its mount has cached.
     JoinsWhileAlone,
+    /// V-2: the home shows what it knows of a file that is lent.
+    ShownWithoutRecall,
     /// R-5 of changes that show in two places: one half is exposed while the other is gated.
     UnsettledTransactions,
 }
 
-#[cfg(feature = "planted")]
-thread_local! {
-    static PLANTED: std::cell::Cell<Option<Planted>> = const { std::cell::Cell::new(None) };
-}
-
-/// Plants a bug for everything that runs on this thread.
-#[cfg(feature = "planted")]
-pub fn plant(bug: Option<Planted>) {
-    PLANTED.with(|planted| planted.set(bug));
-}
-
-/// Whether this rule is removed.
-#[cfg(feature = "planted")]
-pub fn is(bug: Planted) -> bool {
-    PLANTED.with(|planted| planted.get() == Some(bug))
-}
-
-/// Whether this rule is removed: never in a real build.
-#[cfg(not(feature = "planted"))]
-pub const fn is(_: Planted) -> bool {
-    false
-}
+onpath_kernel::planted!();

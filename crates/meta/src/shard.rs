@@ -5,6 +5,7 @@ use crate::bounds::ShardBounds;
 use crate::dir::epoch::Tracked;
 use crate::dir::holders::Holder;
 use crate::dir::owner::SyncPolicy;
+use crate::files;
 pub(crate) use crate::job::Job;
 use crate::ops::{self, Req};
 use crate::planted::{self, Planted};
@@ -63,6 +64,8 @@ pub struct ShardConfig {
     pub sync: SyncPolicy,
     /// An acknowledged mark covers later updates too; else every update is marked, as SwitchFS does.
     pub sticky_marks: bool,
+    /// Data nodes answer writes of the files that are lent to them (V-1); else this home answers all.
+    pub gives_parts: bool,
     /// How much may wait for other nodes.
     pub bounds: ShardBounds,
 }
@@ -174,6 +177,7 @@ impl Shard {
                 core.start(Job::RenameTurns);
             }
             core.start(Job::LockGrace);
+            files::holders::begin(core);
             dir::epoch::begin(core);
             coord::tracking::begin(core);
         });
@@ -234,8 +238,13 @@ impl Role for Shard {
     fn handle(&mut self, now: Now, input: Input<()>) {
         self.kernel.handle(now, input, |core, input| match input {
             Input::Packet(packet) => receive(core, packet),
-            Input::Durable(seq) if core.state.births.durable(seq) => core.wake(keys::BIRTH),
-            Input::Durable(_) | Input::Tick | Input::Own(()) => {}
+            Input::Durable(seq) => {
+                core.state.lent.durable(seq);
+                if core.state.births.durable(seq) {
+                    core.wake(keys::BIRTH);
+                }
+            }
+            Input::Tick | Input::Own(()) => {}
         });
     }
 

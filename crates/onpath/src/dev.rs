@@ -1,7 +1,7 @@
 //! `onpath dev DIR [MOUNTPOINT]`: a whole file system in one process.
 
 use crate::background::BackgroundArgs;
-use crate::cli::{CacheMode, CommitMode, TrackingForm, absolute, directory};
+use crate::cli::{CacheMode, CommitMode, TrackingForm, Writes, absolute, directory};
 use crate::metrics::MetricsArgs;
 use crate::mounted::{self, Event, Target, Ways};
 use crate::progress::Progress;
@@ -47,6 +47,9 @@ pub(crate) struct DevArgs {
     /// Who knows that a directory has pending updates: its owner, or the dirty set of a software switch in this process.
     #[arg(long, env = "ONPATH_TRACKING", value_enum, default_value = "owner")]
     tracking: TrackingForm,
+    /// Who answers writes of files.
+    #[arg(long, env = "ONPATH_WRITES", value_enum, default_value = "chain")]
+    writes: Writes,
     /// Journal bytes between two checkpoints; less on a small disk.
     #[arg(long, env = "ONPATH_CHECKPOINT_BYTES", default_value_t = CHECKPOINT_BYTES)]
     #[arg(value_parser = clap::value_parser!(u64).range(1 << 16..))]
@@ -140,6 +143,7 @@ impl DevArgs {
             memory_bytes: self.meta_memory,
             path: (self.path_memory > 0).then_some(path),
             tracking: TrackingOptions { form, ..TrackingOptions::default() },
+            visible_writes: self.writes == Writes::Visible,
         }
     }
 }

@@ -238,6 +238,7 @@ fn member(cluster: &Cluster, host: &Host) -> anyhow::Result<MemberConfig> {
                 sticky_marks: cluster.sticky_marks,
                 sync: cluster.sync_directories,
             },
+            visible_writes: cluster.visible_writes,
         },
         bind: resolved(host)?,
         cluster: cluster.told(),

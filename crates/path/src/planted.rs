@@ -19,25 +19,4 @@ pub enum Planted {
     OvertakenLoad,
 }
 
-#[cfg(feature = "planted")]
-thread_local! {
-    static PLANTED: std::cell::Cell<Option<Planted>> = const { std::cell::Cell::new(None) };
-}
-
-/// Plants a bug for everything that runs on this thread.
-#[cfg(feature = "planted")]
-pub fn plant(bug: Option<Planted>) {
-    PLANTED.with(|planted| planted.set(bug));
-}
-
-/// Whether this rule is removed.
-#[cfg(feature = "planted")]
-pub(crate) fn is(bug: Planted) -> bool {
-    PLANTED.with(|planted| planted.get() == Some(bug))
-}
-
-/// Whether this rule is removed: never in a real build.
-#[cfg(not(feature = "planted"))]
-pub(crate) const fn is(_: Planted) -> bool {
-    false
-}
+onpath_kernel::planted!();

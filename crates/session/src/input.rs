@@ -254,6 +254,9 @@ fn receive_data_reply(core: &mut Core<State>, header: &Header, packet: Packet) {
             exact::restarted(core); // what homes said before may be of a term before
         }
         core.state.data_terms.insert(header.source, header.term);
+        if core.state.unsynced.rests_on(header.source) {
+            core.start(Job::AskKept { node: header.source });
+        }
         core.resend_all(header.source);
     }
 }
@@ -334,8 +337,9 @@ fn adopt(core: &mut Core<State>, shard: ShardId, term: Term) {
         core.state.reopening[shard.0 as usize] += 1;
         note_opening(core, shard);
         core.start(Job::Restore { shard, term });
-        if core.state.unsynced.rests_on(shard) {
-            core.start(Job::AskKept { shard });
+        let node = NodeId::shard(shard);
+        if core.state.unsynced.rests_on(node) {
+            core.start(Job::AskKept { node });
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::ops::kept::LossNumber;
 use crate::ops::pages::Pages;
 use hashbrown::HashMap;
 use onpath_wire::attr::{AttrWire, flag};
+use onpath_wire::data::MergePart;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, Term};
 use onpath_wire::inode::Kind;
@@ -99,6 +100,8 @@ pub(crate) struct OpenInode {
     /// of an older generation than before, and then that is the one that counts.
     pub(crate) data: DataRef,
     told_in: Term,
+    /// What the home has said last that the data node may answer writes by.
+    pub(crate) part: Option<MergePart>,
     mtime: i64,
     ctime: i64,
     /// The change after which the home was told of a read.
@@ -337,7 +340,7 @@ impl Opens {
         if let Some(inode) = self.inodes.get_mut(&id)
             && (inode.told_in, inode.data.generation, inode.data.cut) < (told_in, data.generation, data.cut)
         {
-            (inode.told_in, inode.data) = (told_in, data);
+            (inode.told_in, inode.data, inode.part) = (told_in, data, None);
             inode.exact = None;
         }
     }

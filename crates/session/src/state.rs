@@ -53,7 +53,7 @@ pub(crate) enum Job {
     /// Hears how far all shards are, to keep ways from then on.
     HearWays,
     /// Asks what a restarted shard has of its former terms.
-    AskKept { shard: ShardId },
+    AskKept { node: NodeId },
     /// Takes the locks of the next owner of [`State::relock`] again.
     Relock,
     /// Tells a shard something cheap, so that it hears of this session, or this session of its restart.

@@ -100,6 +100,11 @@ impl Scenario {
         Scenario::of(WorldConfig { path_nodes: 1, path_loads: true, ..calm(shards) })
     }
 
+    /// One shard, which lends files, with a data node beside it and one in another process.
+    pub fn lending() -> Scenario {
+        Scenario::of(WorldConfig { processes: 1, data_nodes: 2, gives_parts: true, ..calm(1) })
+    }
+
     /// The same where little may wait at a shard for other nodes.
     pub fn bounded(shards: u16, bounds: ShardBounds) -> Scenario {
         Scenario::of(WorldConfig { bounds, ..calm(shards) })

@@ -33,3 +33,4 @@ mod sync_state;
 mod teeth;
 mod transactions;
 mod turns;
+mod visible;

@@ -204,3 +204,11 @@ fn users(seed: u64, crash_every: u64) -> SimConfig {
         WorldConfig { shards: 3, processes: 3, crash_every, reorder: 0.2, loss: 0.05, ..WorldConfig::default() };
     SimConfig { seed, operations: 2_000, world, ..SimConfig::default() }
 }
+
+/// Sessions that write and read the same files, which are lent to data nodes. Two thirds of the seeds have restarts.
+pub(crate) fn lent(seed: u64) -> SimConfig {
+    let config = writers(seed);
+    let crash_every = [0, 300, 1_500][(seed % 3) as usize];
+    let world = WorldConfig { gives_parts: true, shards: 2, processes: 2, data_nodes: 3, crash_every, ..config.world };
+    SimConfig { operations: 1_500, mounts: 3, world, ..config }
+}

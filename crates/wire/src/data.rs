@@ -3,7 +3,7 @@
 use crate::codec::{Blob, Wire, WireError};
 use crate::errno::Errno;
 use crate::identity::Refusal;
-use crate::ids::{DataId, RecordSeq, RequestSeq, SessionId, Stamp, Term};
+use crate::ids::{DataId, InodeId, LogSeq, RecordSeq, RequestSeq, SessionId, Stamp, Term};
 use crate::limits::{BLOCK_BYTES, FILE_BYTES_MAX, UNDONE_MAX};
 use crate::ticket::Ticket;
 use crate::{wire_enum, wire_struct};
@@ -18,6 +18,40 @@ wire_enum! {
         2 => Punch,
         /// All of it reads as zeros and has space.
         3 => Zero,
+    }
+}
+
+wire_struct! {
+    /// A merge part (design.md, "Writes that data nodes answer"; V-1): while a data node has one of a file, it answers writes of it by itself.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+    pub struct MergePart {
+        /// Term of the home that has given it.
+        pub term: Term,
+        /// Counted by the home, for all its files, within the term.
+        pub number: u64,
+    }
+}
+
+wire_struct! {
+    /// Writes of one file that a data node has answered, taken together: what their home is to learn.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Answered {
+        /// Whose bytes.
+        pub data: DataId,
+        /// Cut under which all of them were written.
+        pub cut: u32,
+        /// The largest end of one of them, bytes.
+        pub end: u64,
+        /// 4 KiB blocks the generation has at this node.
+        pub blocks: u64,
+        /// Version of `blocks`.
+        pub version: u64,
+        /// Clear setuid and setgid.
+        pub kill_suidgid: bool,
+        /// Position of the last one.
+        pub last: LogSeq,
+        /// Their highest stamp.
+        pub stamp: Stamp,
     }
 }
 
@@ -38,6 +72,8 @@ wire_enum! {
             kill_suidgid: bool,
             /// At the end of the file, which the writer has reserved.
             append: bool,
+            /// What the writer was last told that the node may answer by.
+            part: Option<MergePart>,
         },
         /// Reads. → `Bytes` (short at the end of what was written: the rest is zeros)
         2 => Read {
@@ -130,6 +166,23 @@ wire_enum! {
             /// The request, as bytes, so that none is inside of another.
             request: Blob,
         },
+        /// The home takes the merge part of a file back (V-3). → `HandedOver`, with all writes of it that the home has yet to learn.
+        11 => HandOver {
+            /// The file.
+            inode: InodeId,
+            /// No part of this home up to this one counts any more.
+            floor: MergePart,
+        },
+        /// The home has started again: no part of its former terms counts any more (V-3b). → `HandedOver`, with writes of files from this
+        /// inode on that it has yet to learn.
+        12 => HandOverAll {
+            /// Its term.
+            term: Term,
+            /// From here on, in order of inodes.
+            from: InodeId,
+        },
+        /// What of this node's former terms is there. → `Kept`
+        13 => Kept,
     }
 }
 
@@ -137,6 +190,7 @@ crate::kinds! {
     /// What an operation of a data node is counted as.
     pub enum DataCounted {
         Write "write", Read "read", Allocate "allocate", Copy "copy", Seek "seek", Trim "trim", Sync "sync", Space "space",
+        HandOver "handover",
     }
 }
 
@@ -182,9 +236,13 @@ impl DataRequest {
             | DataRequest::Seek { cut, .. }
             | DataRequest::Copy { cut, .. }
             | DataRequest::Trim { cut, .. } => Some(cut),
-            DataRequest::Drop { .. } | DataRequest::Sync { .. } | DataRequest::Space | DataRequest::Shown { .. } => {
-                None
-            }
+            DataRequest::Drop { .. }
+            | DataRequest::Sync { .. }
+            | DataRequest::Space
+            | DataRequest::Kept
+            | DataRequest::Shown { .. }
+            | DataRequest::HandOver { .. }
+            | DataRequest::HandOverAll { .. } => None,
         }
     }
 
@@ -219,6 +277,10 @@ impl DataRequest {
             DataRequest::Trim { data, .. } => of(Some(data), Asker::Home, false, true, C::Trim),
             DataRequest::Drop { .. } => of(None, Asker::Home, false, true, C::Trim),
             DataRequest::Space => of(None, Asker::Any, false, true, C::Space),
+            DataRequest::Kept => of(None, Asker::Session, false, true, C::Space),
+            DataRequest::HandOver { .. } | DataRequest::HandOverAll { .. } => {
+                of(None, Asker::Home, false, true, C::HandOver)
+            }
             DataRequest::Shown { ref ticket, ref request, .. } => match DataRequest::shown(request) {
                 Some(request) => request.describe(),
                 None => of(Some(ticket.data), Asker::Home, false, false, C::Space), // which nobody sends
@@ -273,6 +335,25 @@ wire_enum! {
             /// What speaks against it.
             why: Refusal,
         },
+        /// The bytes are written, and whoever asks the home is shown so: the node has the file's merge part (V-2).
+        11 => Written {
+            /// The record on which that rests, if a power loss may take it until the file is synced; else 0.
+            record: RecordSeq,
+        },
+        /// Parts are given back; these writes are not known to be learned.
+        12 => HandedOver {
+            /// Of each file those of one cut after the other; at most [`crate::limits::HANDED_OVER_MAX`].
+            all: Vec<Answered>,
+            /// Where those begin for which there was no room.
+            more: Option<InodeId>,
+        },
+        /// Records of the node's former terms.
+        13 => Kept {
+            /// What rests on records of terms before this one may be gone all the same: power was lost since.
+            since: Term,
+            /// Up to this one they are there. Those after it may be gone.
+            upto: RecordSeq,
+        },
     }
 }
 
@@ -317,6 +398,25 @@ wire_enum! {
             /// Appends that are undone, the last one first; at most [`crate::limits::UNDONE_MAX`].
             undone: Vec<UndoneAppend>,
         },
+        /// Writes that this node has answered.
+        3 => Answered {
+            /// Those.
+            all: Answered,
+        },
+        /// The node has given a merge part back, and all writes under it are learned (V-3c).
+        4 => Returned {
+            /// The file.
+            data: DataId,
+            /// The part.
+            part: MergePart,
+        },
+        /// Which part has this home given last (V-3a)? Answered `PartIs`.
+        5 => PartAsk,
+        /// All writes up to this position are learned by their homes and trimmed.
+        6 => Floor {
+            /// That.
+            upto: LogSeq,
+        },
     }
 }
 
@@ -353,6 +453,13 @@ pub fn may_have(blocks: u64) -> bool {
     blocks <= FILE_BYTES_MAX / BLOCK_BYTES
 }
 
+impl Answered {
+    /// Whether a file can have so many bytes and blocks.
+    pub fn can_be_true(&self) -> bool {
+        self.end <= FILE_BYTES_MAX && may_have(self.blocks)
+    }
+}
+
 impl Merge {
     /// Whether it can be true: of a data node that is not, nothing is to be believed.
     ///
@@ -360,6 +467,8 @@ impl Merge {
     /// More bytes or blocks than a file has, or more appends than a message tells of.
     pub fn check(self) -> Result<Merge, WireError> {
         let (end, blocks, undone) = match &self {
+            Merge::Answered { all } => (all.end, all.blocks, 0),
+            Merge::Returned { .. } | Merge::PartAsk | Merge::Floor { .. } => (0, 0, 0),
             Merge::Written { end, blocks, append, .. } => ((*end).max(append.unwrap_or(0)), *blocks, 0),
             Merge::Counted { blocks, undone, .. } => {
                 (undone.iter().map(|append| append.from.max(append.end)).max().unwrap_or(0), *blocks, undone.len())
@@ -371,10 +480,12 @@ impl Merge {
         Ok(self)
     }
 
-    /// Whose bytes it is about.
-    pub fn data(&self) -> DataId {
+    /// Whose bytes it is about; none: of the node as such.
+    pub fn data(&self) -> Option<DataId> {
         match self {
-            Merge::Written { data, .. } | Merge::Counted { data, .. } => *data,
+            Merge::Written { data, .. } | Merge::Counted { data, .. } | Merge::Returned { data, .. } => Some(*data),
+            Merge::Answered { all } => Some(all.data),
+            Merge::PartAsk | Merge::Floor { .. } => None,
         }
     }
 }

@@ -124,6 +124,12 @@ pub const DROPS_MAX: usize = 4_096;
 pub const DROPS_PENDING_MAX: usize = 1 << 18;
 /// Undone appends of a file, the last ones, of which a home hears after a power loss; those before them leave zeros.
 pub const UNDONE_MAX: usize = 4_096;
+/// Files whose writes a data node hands over in one message.
+pub const HANDED_OVER_MAX: usize = 512;
+/// Merge parts that a home has given and not got back, and that a data node has.
+pub const MERGE_PARTS_MAX: usize = 4_096;
+/// Writes that a data node has answered and whose homes have yet to learn of them; beyond that homes answer.
+pub const ANSWERED_MAX: usize = 4_096;
 /// Refused writes of a file that its home remembers, until its data node has trimmed them; a record or an object with more is refused.
 pub const REFUSED_MAX: usize = 64;
 /// Drops of a shard are collected for so long, microseconds: nobody waits for them.
@@ -163,7 +169,7 @@ pub mod memory {
     /// An inode that a session has open, at its home.
     pub const OPEN_AT_HOME: u64 = 128;
     /// An open handle of a mount, with its inode, at its session.
-    pub const OPEN_AT_SESSION: u64 = 592;
+    pub const OPEN_AT_SESSION: u64 = 640;
     /// A file lock held or waiting, at the inode's home.
     pub const LOCK_AT_HOME: u64 = 384;
     /// A file lock held or waiting, at its session.

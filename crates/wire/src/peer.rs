@@ -7,6 +7,7 @@ pub use paths::{DirPath, PathPart, PathsFrom};
 use crate::acl::Acls;
 use crate::attr::AttrWire;
 use crate::caller::Caller;
+use crate::data::MergePart;
 use crate::errno::Errno;
 use crate::ids::{InodeId, JobId, LogSeq, SessionNumber, Stamp, Term, TxnId, TxnSeq};
 use crate::innet::Fingerprint;
@@ -502,6 +503,11 @@ wire_enum! {
         /// To a data node that has told of a write: this home has forgotten, in a power loss, that it ever made the
         /// generation.
         35 => Void,
+        /// To a data node that asks: the last merge part that this home has given.
+        48 => PartIs {
+            /// That; number 0 if it has given none in this term.
+            part: MergePart,
+        },
         /// Path node → name's site: which directory has this name? A call; answered `DirectoryIs` when that is not in doubt (P-2).
         39 => DirectoryAsk {
             /// The directory of the name.

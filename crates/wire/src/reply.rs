@@ -2,6 +2,7 @@
 
 use crate::attr::AttrWire;
 use crate::codec::{Blob, Wire};
+use crate::data::MergePart;
 use crate::errno::Errno;
 use crate::header::Position;
 use crate::identity::Refusal;
@@ -220,6 +221,13 @@ wire_enum! {
             size: u64,
             /// How often pages of any file of this home have been written back in this term, which is its upper half.
             count: u64,
+        },
+        /// As `Written`, and from now on the data node may answer writes of the file by itself, if it is shown this (V-1).
+        54 => WrittenLent {
+            /// Size of the file now.
+            size: u64,
+            /// What the session shows it.
+            part: MergePart,
         },
         /// No other session has changed pages of the file in memory.
         47 => PagesBack {

@@ -55,6 +55,7 @@ impl AllocateJob {
             oldest: self.from.oldest,
             kill_suidgid: self.kill_suidgid,
             append: None,
+            part: None,
         }
     }
 

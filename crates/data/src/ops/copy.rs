@@ -27,7 +27,7 @@ pub(crate) struct CopyJob {
 impl CopyJob {
     fn write(&self, bytes: Bytes) -> WriteJob {
         let &CopyJob { from, session, data, cut, offset, kill_suidgid, .. } = self;
-        WriteJob { from, session, data, cut, offset, kill_suidgid, append: false, bytes }
+        WriteJob { from, session, data, cut, offset, kill_suidgid, append: false, part: None, bytes }
     }
 
     /// What the home is told.

@@ -29,18 +29,23 @@ pub(crate) async fn tell(cx: &NodeCx, seq: RecordSeq, merge: PendingMerge, again
     let answer = cx.call_when(home, need, |core, call| packet(core, call, &merge, again)).await;
     cx.with(|core| {
         hear(core, merge.data, &answer);
-        let now_us = core.now.mono_us;
         let state = &mut core.state;
         state.running.remove(&(merge.session, merge.request));
-        if !state.index.range(merge.data.inode).merges.contains_key(&seq) {
-            return; // settled before: this was for a duplicate
-        }
-        state.settled.push(seq);
-        state.settle_at_us.get_or_insert(now_us + SETTLE_AFTER_US);
-        if state.settled.len() >= SETTLE_BATCH {
-            settle(core);
-        }
+        if state.index.range(merge.data.inode).merges.contains_key(&seq) {
+            settle_later(core, seq);
+        } // else it was settled before, and this was for a duplicate
     });
+}
+
+/// The home knows the write of this record: that will be recorded.
+pub(crate) fn settle_later(core: &mut Node, seq: RecordSeq) {
+    let now_us = core.now.mono_us;
+    let state = &mut core.state;
+    state.settled.push(seq);
+    state.settle_at_us.get_or_insert(now_us + SETTLE_AFTER_US);
+    if state.settled.len() >= SETTLE_BATCH {
+        settle(core);
+    }
 }
 
 /// Tells the home how many blocks a file has, some of which a power loss has taken, and which appends are undone.
@@ -63,7 +68,7 @@ pub(crate) async fn recount(cx: &NodeCx, data: DataId, undone: Vec<UndoneAppend>
 }
 
 /// A home that has forgotten the generation says so.
-fn hear(core: &mut Node, data: DataId, answer: &Packet) {
+pub(crate) fn hear(core: &mut Node, data: DataId, answer: &Packet) {
     if answer.body::<Peer>() == Ok(Peer::Void) {
         trim::void(core, data);
     }

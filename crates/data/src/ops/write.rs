@@ -10,14 +10,15 @@
 use crate::content::{BLOCK, CHUNK_BLOCKS, KEEP_ALL, Segment};
 use crate::disk::{DiskOp, DiskResult};
 use crate::index::Verdict;
-use crate::ops::{kinds, merge, read};
+use crate::ops::{kinds, merge, read, tell};
+use crate::parts;
 use crate::space::Run;
 use crate::state::{self, Caller, Node, NodeCx};
 use bytes::Bytes;
 use onpath_kernel::{Key, Mode};
 use onpath_wire::Errno;
 use onpath_wire::checksum::crc32c;
-use onpath_wire::data::DataReply;
+use onpath_wire::data::{DataReply, MergePart};
 use onpath_wire::disk::block::{DataRecord, Extent, Mapping, PendingMerge, ReservedRun};
 use onpath_wire::hash::inode_hash;
 use onpath_wire::ids::{DataId, RecordSeq, SessionId};
@@ -40,12 +41,27 @@ pub(crate) struct WriteJob {
     pub(crate) offset: u64,
     pub(crate) kill_suidgid: bool,
     pub(crate) append: bool,
+    /// The merge part that its session shows.
+    pub(crate) part: Option<MergePart>,
     pub(crate) bytes: Bytes,
 }
 
 pub(crate) async fn write(cx: &NodeCx, job: WriteJob) {
-    let recorded = record(cx, &job).await;
-    conclude(cx, job.from, job.merge(), recorded).await;
+    match record(cx, &job).await {
+        Ok(Done { seq, answered: true }) => cx.with(|core| {
+            core.state.running.remove(&(job.session, job.from.seq));
+            tell::answer(core, job.from, job.data, seq);
+        }),
+        recorded => conclude(cx, job.from, job.merge(), recorded.map(|done| done.seq)).await,
+    }
+}
+
+/// A write that is recorded.
+#[derive(Clone, Copy)]
+struct Done {
+    seq: RecordSeq,
+    /// By this node, which has the file's merge part; else its home answers.
+    answered: bool,
 }
 
 /// Tells the home of what is recorded, or the session that nothing is.
@@ -95,6 +111,7 @@ impl WriteJob {
             oldest: self.from.oldest,
             kill_suidgid: self.kill_suidgid,
             append: self.append.then_some(self.offset),
+            part: None,
         }
     }
 
@@ -128,7 +145,7 @@ pub(crate) fn chunk_key(data: DataId, chunk: u32) -> Key {
 }
 
 /// All until the record is made; an error leaves nothing behind.
-async fn record(cx: &NodeCx, job: &WriteJob) -> Result<RecordSeq, DataReply> {
+async fn record(cx: &NodeCx, job: &WriteJob) -> Result<Done, DataReply> {
     if let Some(reply) = state::refusal(state::enter(cx, job.data, job.cut).await) {
         return Err(reply);
     }
@@ -141,8 +158,8 @@ async fn record(cx: &NodeCx, job: &WriteJob) -> Result<RecordSeq, DataReply> {
             true => SmallVec::new(),
             false => read_edges(cx, job.data, &edges).await.map_err(failed)?,
         };
-        if let Some(seq) = place_and_commit(cx, job, &Blocks::new(job, before), alone).await? {
-            return Ok(seq);
+        if let Some(done) = place_and_commit(cx, job, &Blocks::new(job, before), alone).await? {
+            return Ok(done);
         }
     }
     Err(failed(Errno::EAGAIN))
@@ -154,7 +171,7 @@ async fn place_and_commit(
     job: &WriteJob,
     blocks: &Blocks,
     alone: bool,
-) -> Result<Option<RecordSeq>, DataReply> {
+) -> Result<Option<Done>, DataReply> {
     let mut round = 0;
     loop {
         let Issued { targets, group, claim } =
@@ -239,7 +256,7 @@ fn commit(
     blocks: &Blocks,
     targets: &Targets,
     error: Option<Errno>,
-) -> Result<Option<RecordSeq>, DataReply> {
+) -> Result<Option<Done>, DataReply> {
     let current = core.state.index.verdict(job.data, job.cut) == Verdict::Current;
     let same = blocks.same(core, job, targets);
     let late = core.state.is_late(job.from, core.now.wall_ns).then_some(Errno::EAGAIN);
@@ -261,12 +278,18 @@ fn commit(
     });
     let extents: Vec<Extent> = extents.collect();
     let stamp = core.state.stamp(core.now.wall_ns);
-    let seq = state::record(core, &DataRecord::Written { merge: job.merge(), stamp, extents });
+    // An append ends a reservation of its home.
+    let part = if job.append { None } else { parts::take_up(core, job.data, job.cut, job.part) };
+    let merge = PendingMerge { part, ..job.merge() };
+    let seq = state::record(core, &DataRecord::Written { merge, stamp, extents });
+    if part.is_some() {
+        parts::note(core, job.data.inode, seq);
+    }
     core.state.counters.writes += 1;
     let (first, last) = (targets[0].run, targets[targets.len() - 1].run);
     blocks.merged_head().into_iter().for_each(|block| core.state.cache.keep(first.start, block));
     blocks.merged_tail().into_iter().for_each(|block| core.state.cache.keep(last.start + last.len - 1, block));
-    Ok(Some(seq))
+    Ok(Some(Done { seq, answered: part.is_some() }))
 }
 
 /// A partly written block and what was in it before.

@@ -93,7 +93,7 @@ fn a_write_may_cross_a_chunk_and_the_end_of_a_data_file() {
 fn a_repeated_write_is_not_executed_again_but_its_home_hears_again() {
     let mut w = World::default();
     let file = data(3, 1);
-    let body = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: true, append: false };
+    let body = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: true, append: false, part: None };
     let first = w.request(&body, b"first");
     w.request_as(1, RequestSeq(first.0 + 1), first, &body, b"SECOND");
     w.request_as(1, first, first, &body, b"first");
@@ -111,7 +111,8 @@ fn a_repeated_write_is_not_executed_again_but_its_home_hears_again() {
 #[test]
 fn a_duplicate_of_a_write_in_progress_is_ignored() {
     let mut w = World { hold_disk: true, ..World::default() };
-    let body = DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false, append: false };
+    let body =
+        DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false, append: false, part: None };
     let seq = w.request(&body, b"bytes");
     w.request_as(1, seq, seq, &body, b"bytes");
     assert_eq!(w.disk_queue.len(), 1);
@@ -176,7 +177,8 @@ fn a_failed_write_leaves_nothing() {
 #[test]
 fn a_failed_write_stays_failed() {
     let mut w = World::default();
-    let body = DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false, append: false };
+    let body =
+        DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false, append: false, part: None };
     w.disk.full = true;
     let seq = w.request(&body, b"bytes");
     w.pass(2_000_000);
@@ -291,7 +293,7 @@ fn a_write_after_the_lease_is_refused_for_good() {
     let file = data(1, 1);
     let refused = |world: &mut World, seq| world.reply(seq).map(|sent| sent.reply);
     let again = || Some(DataReply::Failed { errno: Errno::EAGAIN });
-    let write = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: false, append: false };
+    let write = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: false, append: false, part: None };
     world.now.wall_ns = 10 * UNTIL_NS;
     world.until = 9;
     let late = world.request(&write, &pattern(BLOCK, 1));
@@ -329,7 +331,10 @@ fn an_append_does_not_lie_over_what_was_written_at_its_end() {
             world.write(file, 0, 0, &pattern(at as usize, 1));
         }
         let append = |bytes: &'static [u8]| {
-            (DataRequest::Write { data: file, cut: 0, offset: at, kill_suidgid: false, append: true }, bytes)
+            (
+                DataRequest::Write { data: file, cut: 0, offset: at, kill_suidgid: false, append: true, part: None },
+                bytes,
+            )
         };
         world.write(file, 0, other.0, &other.1);
         let (request, bytes) = append(b"appended");
@@ -355,7 +360,7 @@ fn an_append_is_not_refused_for_kept_places_or_its_own_bytes() {
         kill_suidgid: false,
     };
     world.request(&keep, &[]);
-    let append = DataRequest::Write { data: file, cut: 0, offset: 100, kill_suidgid: false, append: true };
+    let append = DataRequest::Write { data: file, cut: 0, offset: 100, kill_suidgid: false, append: true, part: None };
     let heard = world.heard.len();
     let seq = world.request(&append, &[5; 5_000]);
     assert!(world.reply(seq).is_none() && world.heard.len() == heard + 1, "the home answers");

@@ -143,7 +143,7 @@ proptest! {
                 Step::Write { from, len } if h.writes.len() < 255 => {
                     let span = h.span(RequestSeq(w.next_seq), from, len);
                     h.writes.push(span);
-                    let body = DataRequest::Write { data: file, cut: 0, offset: from as u64, kill_suidgid: false, append: false };
+                    let body = DataRequest::Write { data: file, cut: 0, offset: from as u64, kill_suidgid: false, append: false, part: None };
                     let seq = RequestSeq(w.next_seq);
                     w.next_seq += 1;
                     w.request_as(1, seq, RequestSeq(1), &body, &vec![h.writes.len() as u8; len]);
@@ -162,7 +162,7 @@ proptest! {
                 Step::Disk { .. } => {}
                 Step::Again { which } if which < h.writes.len() => {
                     let Span { seq, from, len, .. } = h.writes[which];
-                    let body = DataRequest::Write { data: file, cut: 0, offset: from as u64, kill_suidgid: false, append: false };
+                    let body = DataRequest::Write { data: file, cut: 0, offset: from as u64, kill_suidgid: false, append: false, part: None };
                     w.request_as(1, seq, RequestSeq(1), &body, &vec![which as u8 + 1; len]);
                 }
                 Step::Again { .. } => {}

@@ -21,6 +21,7 @@ fn node() -> DataNode {
         file_blocks: FILE_BLOCKS,
         files: 3,
         tickets: onpath_wire::secrets::Secrets::of_seed(1).inner.tickets(),
+        outlived: false,
     })
 }
 

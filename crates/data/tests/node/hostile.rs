@@ -19,6 +19,7 @@ fn merge(data: DataId) -> PendingMerge {
         oldest: RequestSeq(1),
         kill_suidgid: false,
         append: None,
+        part: None,
     }
 }
 
@@ -37,8 +38,16 @@ fn replayed(records: &[DataRecord]) -> Result<(), String> {
     let of = |in_tail: bool| {
         let map = ClusterMap::even(2, Secrets::of_seed(1).placement);
         let tickets = onpath_wire::secrets::Secrets::of_seed(1).inner.tickets();
-        let config =
-            DataConfig { node: 0, term: Term(2), map, cluster: 1, file_blocks: FILE_BLOCKS, files: 3, tickets };
+        let config = DataConfig {
+            node: 0,
+            term: Term(2),
+            map,
+            cluster: 1,
+            file_blocks: FILE_BLOCKS,
+            files: 3,
+            tickets,
+            outlived: false,
+        };
         let mut node = DataNode::new(config);
         if in_tail {
             node.begin_tail();

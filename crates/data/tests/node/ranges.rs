@@ -75,7 +75,7 @@ fn a_repeated_request_is_not_executed_again() {
     w.next_seq += 1;
     let seq = RequestSeq(w.next_seq);
     w.next_seq += 1;
-    let write = DataRequest::Write { data: FILE(), cut: 0, offset: 0, kill_suidgid: false, append: false };
+    let write = DataRequest::Write { data: FILE(), cut: 0, offset: 0, kill_suidgid: false, append: false, part: None };
     w.request_as(1, seq, punch, &write, &[8; BLOCK]);
     let heard = w.heard.len();
     w.request_as(1, punch, punch, &body(Allocation::Punch), &[]);

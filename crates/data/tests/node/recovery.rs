@@ -57,6 +57,7 @@ fn an_image_and_the_records_after_it_give_the_state_that_lived() {
         file_blocks: FILE_BLOCKS,
         files: 3,
         tickets: onpath_wire::secrets::Secrets::of_seed(1).inner.tickets(),
+        outlived: false,
     };
     let mut node = DataNode::new(config);
     for range in 0..node.ranges() {
@@ -92,6 +93,7 @@ fn a_record_that_does_not_fit_is_refused() {
         file_blocks: FILE_BLOCKS,
         files: 0,
         tickets: onpath_wire::secrets::Secrets::of_seed(1).inner.tickets(),
+        outlived: false,
     });
     for (seq, record) in w.journal.iter().filter(|(seq, _)| *seq != w.journal[0].0) {
         node.replay(*seq, record).unwrap();
@@ -126,7 +128,8 @@ fn homes_are_told_again_after_a_restart_until_that_is_recorded() {
     assert_eq!(w.kill().merges, 2);
     assert_eq!(w.heard.iter().map(when).collect::<Vec<_>>(), first, "from the checkpoint too");
     // A repeated request meanwhile is the same write.
-    let body = DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false, append: false };
+    let body =
+        DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false, append: false, part: None };
     w.request_as(1, seq, seq, &body, b"one");
     assert_eq!(w.heard.len(), 2);
     w.answer_merges();
@@ -173,7 +176,7 @@ fn records_without_their_bytes_fall_back_to_what_was_there() {
     let counted = |heard: &[Merge]| -> Vec<(DataId, u64)> {
         let counted = heard.iter().filter_map(|merge| match merge {
             Merge::Counted { data, blocks, .. } => Some((*data, *blocks)),
-            Merge::Written { .. } => None,
+            _ => None,
         });
         counted.collect()
     };
@@ -313,7 +316,8 @@ fn the_same_inputs_give_the_same_outputs() {
 #[test]
 fn a_session_window_survives_a_restart() {
     let mut w = World::default();
-    let body = DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false, append: false };
+    let body =
+        DataRequest::Write { data: data(3, 1), cut: 0, offset: 0, kill_suidgid: false, append: false, part: None };
     w.request_as(5, RequestSeq(10), RequestSeq(10), &body, b"a");
     w.request_as(5, RequestSeq(11), RequestSeq(11), &body, b"b");
     w.pass(100_000);
@@ -338,7 +342,7 @@ fn a_write_that_its_home_has_heard_of_and_that_is_undone_is_done_again_when_it_i
     let (records, durable) = (w.journal.len(), w.durable);
     assert_eq!(w.restart(before, records, durable).restored_blocks, 1);
     assert_eq!(w.read(file, 0, 0, BLOCK as u32).unwrap(), [1; BLOCK]);
-    let body = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: false, append: false };
+    let body = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: false, append: false, part: None };
     w.request_as(1, lost, lost, &body, &[2; BLOCK]);
     assert_eq!(w.read(file, 0, 0, BLOCK as u32).unwrap(), [2; BLOCK]);
 }
@@ -347,7 +351,8 @@ fn a_write_that_its_home_has_heard_of_and_that_is_undone_is_done_again_when_it_i
 fn the_home_hears_of_undone_appends_before_anything_else() {
     let mut w = World::default();
     let file = data(3, 1);
-    let append = |offset| DataRequest::Write { data: file, cut: 0, offset, kill_suidgid: false, append: true };
+    let append =
+        |offset| DataRequest::Write { data: file, cut: 0, offset, kill_suidgid: false, append: true, part: None };
     w.request(&append(0), &[1; 5000]);
     w.flush();
     let blocks = w.disk.now.clone();
@@ -386,7 +391,7 @@ fn a_copy_of_a_write_from_before_a_restart_is_not_executed() {
     w.term += 1;
     assert_eq!(w.reply(copy).unwrap().reply, DataReply::NewTerm { term: Term(w.term) });
     assert_eq!(w.read(file, 0, 0, 4).unwrap(), [0; 4]);
-    let body = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: false, append: false };
+    let body = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: false, append: false, part: None };
     w.request_as(1, copy, copy, &body, b"lost");
     assert_eq!(w.read(file, 0, 0, 4).unwrap(), b"lost", "sent again by somebody who waits for it");
 }
@@ -413,7 +418,7 @@ fn a_write_is_undone_whole_and_so_is_what_was_written_after_it() {
     assert!(w.heard.iter().all(|merge| !matches!(merge, Merge::Written { request, .. } if lost.contains(request))));
     assert!(w.faults().is_empty());
     // Asked for again, they happen.
-    let body = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: false, append: false };
+    let body = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: false, append: false, part: None };
     w.request_as(1, lost[2], lost[0], &body, &[4; 50]);
     assert_eq!(w.read(file, 0, 0, 60).unwrap(), [vec![4; 50], vec![1; 10]].concat());
 }

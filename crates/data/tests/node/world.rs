@@ -197,6 +197,7 @@ fn config(term: u32, files: u32) -> DataConfig {
         file_blocks: FILE_BLOCKS,
         files,
         tickets: onpath_wire::secrets::Secrets::of_seed(1).inner.tickets(),
+        outlived: false,
     }
 }
 
@@ -293,7 +294,8 @@ impl World {
     pub(crate) fn answer_merges(&mut self) {
         while let Some((seq, merge, _)) = self.merges.pop_front() {
             let header = Header::new(MessageKind::PeerAnswer, NodeId::shard(ShardId(0)), seq);
-            let answer = if self.forgotten.contains(&merge.data()) { Peer::Void } else { Peer::Done };
+            let void = merge.data().is_some_and(|data| self.forgotten.contains(&data));
+            let answer = if void { Peer::Void } else { Peer::Done };
             self.input(Input::Packet(Packet::new(&header, &answer)));
         }
     }
@@ -357,7 +359,7 @@ impl World {
     }
 
     pub(crate) fn write(&mut self, data: DataId, cut: u32, offset: u64, bytes: &[u8]) -> RequestSeq {
-        self.request(&DataRequest::Write { data, cut, offset, kill_suidgid: false, append: false }, bytes)
+        self.request(&DataRequest::Write { data, cut, offset, kill_suidgid: false, append: false, part: None }, bytes)
     }
 
     /// Reads, and fills what the reply leaves out with zeros.

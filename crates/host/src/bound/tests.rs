@@ -158,7 +158,7 @@ fn bytes_of_files() {
     let ticket = Ticket::new(&Secrets::of_seed(1).inner.tickets(), ME, (data, 0), right::READ, 0);
     let shown = |request: &DataRequest| DataRequest::Shown { ticket, source: None, request: Blob(request.to_bytes()) };
     let read = DataRequest::Read { data, cut: 0, offset: 0, bytes: 1 };
-    let write = |kill_suidgid| DataRequest::Write { data, cut: 0, offset: 0, kill_suidgid, append: false };
+    let write = |kill_suidgid| DataRequest::Write { data, cut: 0, offset: 0, kill_suidgid, append: false, part: None };
     let punch = |kill_suidgid| {
         let how = Allocation::Punch;
         DataRequest::Allocate { data, cut: 0, offset: 0, bytes: 1, how, end: 0, kill_suidgid }

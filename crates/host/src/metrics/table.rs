@@ -59,6 +59,15 @@ const SHARD: Group = Group {
             "path_parts_struck",
             "Path parts that nobody waits for any more, since the leases of their path nodes were over.",
         ),
+        of(Counter, "merge_parts_given", "Files lent to data nodes, which answer writes of them."),
+        of(Counter, "merge_parts_recalled", "Lent files asked back, since somebody wanted to know of them."),
+        of(Gauge, "files_lent", "Files lent to data nodes now."),
+        of(Counter, "answered_writes_learned", "Records of what data nodes had answered."),
+        of(
+            Counter,
+            "answered_writes_lost",
+            "Of what data nodes had answered, lost with bytes that this home has forgotten in a power loss.",
+        ),
         of(
             Counter,
             "ways_forgotten",
@@ -121,6 +130,11 @@ const DATA: Group = Group {
     about: "The data node.",
     metrics: &[
         of(Counter, "writes", "Writes recorded."),
+        of(
+            Counter,
+            "writes_answered",
+            "Writes answered by this node alone, since the file was lent to it; else its home answers.",
+        ),
         of(Counter, "reads", "Reads answered with bytes."),
         of(Counter, "blocks_merged", "Blocks read back because only a part of them was written."),
         of(Counter, "requests_stale", "Requests refused as stale; their senders ask again."),

@@ -68,6 +68,7 @@ fn config(shard: u16, map: &ClusterMap) -> ShardConfig {
         switches: Switches::ONE,
         sync: SyncPolicy::Auto,
         sticky_marks: true,
+        gives_parts: false,
         bounds: ShardBounds::default(),
     }
 }

@@ -24,7 +24,7 @@ use onpath_wire::request::{NewNode, open};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name, node: &NewNode) -> Step {
     let at = named::here(cx, parent, name)?;
-    named::lock(cx, &at, Mode::Exclusive).await;
+    named::lock_name_shown(cx, &at, Mode::Exclusive).await;
     let mut at_home = None;
     loop {
         let dir = site::grant(cx, parent, part::BOTH).await;

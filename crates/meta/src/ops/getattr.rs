@@ -5,6 +5,7 @@
 
 use super::{Req, Step, Stop, named};
 use crate::dir::collect;
+use crate::files::holders;
 use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
@@ -16,7 +17,7 @@ use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
 
 pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId) -> Step {
-    named::lock_inode(cx, id, Mode::Shared).await;
+    named::lock_shown(cx, id).await;
     if cx.with(|core| core.state.inodes.kind(id)) == Some(Kind::Directory) {
         collect::collect(cx, id, req.tracked).await;
     }
@@ -25,7 +26,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId) -> Step {
 
 /// Which bytes a file has.
 pub(crate) async fn data_ref(cx: &Cx, id: InodeId) -> Step {
-    named::lock_inode(cx, id, Mode::Shared).await;
+    named::lock_shown(cx, id).await;
     cx.with(|core| attr(core, id, false))
 }
 
@@ -41,7 +42,7 @@ pub(crate) fn attr(core: &mut Core, id: InodeId, shared: bool) -> Step {
 const COLD_MAX: usize = 64;
 
 /// Attributes of many inodes as they are: for listings, where directories need not be exact. It waits for nobody: an inode that is being
-/// changed, perhaps by what has returned elsewhere, is left out, and so is what it would take long to read. Of more than fit an answer
+/// changed, perhaps by what has returned elsewhere, or lent to a data node, is left out, and so is what it would take long to read. Of more than fit an answer
 /// nothing is told.
 pub(crate) fn many(cx: &Cx, ids: &[InodeId]) -> Step {
     if ids.len() > ATTRS_ASKED_MAX {
@@ -50,7 +51,7 @@ pub(crate) fn many(cx: &Cx, ids: &[InodeId]) -> Step {
     let mut cold = 0;
     let mut look = |core: &mut Core, id| {
         let key = keys::inode(id);
-        if !core.is_free([(key, Mode::Shared)]) {
+        if !core.is_free([(key, Mode::Shared)]) || holders::is_lent(&core.state, id) {
             return None;
         }
         if !core.state.inodes.is_in_memory(id) {
@@ -67,7 +68,7 @@ pub(crate) fn many(cx: &Cx, ids: &[InodeId]) -> Step {
 
 /// A name's site asks for the attributes of an inode that lives here.
 pub(crate) async fn home_read(cx: &Cx, from: ShardId, seq: RequestSeq, id: InodeId) {
-    named::lock_inode(cx, id, Mode::Shared).await;
+    named::lock_shown(cx, id).await;
     cx.with(|core| packets::answer_home_read(core, cx.op(), from, seq, id));
 }
 

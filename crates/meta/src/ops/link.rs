@@ -7,6 +7,7 @@
 use super::{Req, Step, Stop, begin, named, need_space};
 use crate::access::{self, Owned};
 use crate::dir::site::{self, Gone};
+use crate::files::holders as parts;
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit};
 use crate::state::{further, keys};
@@ -32,6 +33,9 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name: 
     for attempt in 0.. {
         let inode_key = local.then(|| (keys::inode(id), Mode::Exclusive));
         cx.lock_all([(keys::name(&at), Mode::Exclusive)].into_iter().chain(inode_key)).await;
+        if local {
+            parts::revoke(cx, id).await; // the reply shows it
+        }
         let dir = if local { site::grant(cx, parent, part::BOTH).await } else { site::grant_settled(cx, parent).await };
         cx.with(|core| check(core, req, dir, &at))?;
         if local {

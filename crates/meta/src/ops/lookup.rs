@@ -20,7 +20,7 @@ use onpath_wire::reply::{DataRef, Reply};
 
 pub(crate) async fn run(cx: &Cx, req: &Req, parent: InodeId, name: &Name) -> Step {
     let at = named::here(cx, parent, name)?;
-    named::lock(cx, &at, Mode::Shared).await;
+    named::lock_name_shown(cx, &at, Mode::Shared).await;
     let mut at_home = None;
     loop {
         let dir = site::grant(cx, parent, part::ACCESS).await?;

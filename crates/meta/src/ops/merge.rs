@@ -8,6 +8,8 @@
 //! of the data node, it is recognized by when it was recorded. After a power loss a data node that has put blocks back tells how many there are now (*Counted*).
 
 use super::{Req, append, datapending, named, pages};
+use crate::dir::owner;
+use crate::files::{holders, learn, policy};
 use crate::state::commit::{Effects, commit, commit_own};
 use crate::state::replies::Seen;
 use crate::state::{keys, packets};
@@ -23,12 +25,19 @@ use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
 
 pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {
-    named::lock_inode(cx, merge.data().inode, Mode::Exclusive).await;
+    let Some(data) = merge.data() else { return of_node(cx, from, seq, &merge) };
+    named::lock_inode(cx, data.inode, Mode::Exclusive).await;
+    if matches!(merge, Merge::Written { .. }) {
+        holders::take_back(cx, data.inode).await; // the answer tells the size
+    }
     cx.with(|core| {
-        if !has_place(core, merge.data()) {
+        if !has_place(core, data) {
             return; // the data node asks again
         }
         match merge {
+            Merge::Answered { ref all } => learn::learn(core, cx, all),
+            Merge::Returned { data, part } => learn::returned(core, data, part),
+            Merge::PartAsk | Merge::Floor { .. } => unreachable!("of no file"),
             Merge::Written { data, session, request, append, .. } => {
                 let first = step(core, cx, &merge);
                 // A repeated merge must not end the reservation of a later append.
@@ -41,14 +50,23 @@ pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {
                 counted(core, cx, data, blocks, version);
             }
         }
-        let known = core.state.inodes.get(merge.data().inode).map(|inode| inode.generation);
-        let void = known.is_some_and(|known| known < merge.data().generation);
+        let known = core.state.inodes.get(data.inode).map(|inode| inode.generation);
+        let void = known.is_some_and(|known| known < data.generation);
         packets::answer_call(core, cx.op(), from, seq, if void { &Peer::Void } else { &Peer::Done });
     });
 }
 
+/// What a data node says that is of no file.
+fn of_node(cx: &Cx, from: NodeId, seq: RequestSeq, merge: &Merge) {
+    match *merge {
+        Merge::Floor { upto } => owner::floor(cx, from, seq, upto),
+        Merge::PartAsk => cx.with(|core| learn::part_asked(core, cx, from, seq)),
+        _ => unreachable!("of a file"),
+    }
+}
+
 /// Whether the file is here, or that its bytes are to be dropped is recorded or can be.
-fn has_place(core: &mut Core, data: DataId) -> bool {
+pub(crate) fn has_place(core: &mut Core, data: DataId) -> bool {
     core.state.inodes.contains(data.inode)
         || core.state.data_pending.contains_key(&(data, 0, true))
         || datapending::may_drop(core)
@@ -56,7 +74,7 @@ fn has_place(core: &mut Core, data: DataId) -> bool {
 
 /// Bytes of a file that is gone were written late. It may have gone without any that its home knew of, so that nobody
 /// remembers to drop these.
-fn drop_late(core: &mut Core, cx: &Cx, data: DataId) {
+pub(crate) fn drop_late(core: &mut Core, cx: &Cx, data: DataId) {
     if !core.state.data_pending.contains_key(&(data, 0, true)) {
         commit_own(
             core,
@@ -190,6 +208,10 @@ fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
         }
     };
     let reply = pages::merged(core, data.inode, session, reply);
+    let reply = match append {
+        Some(_) => reply,
+        None => policy::written(core, data.inode, session, reply),
+    };
     packets::reply(core, cx.op(), &req, &reply);
     true
 }

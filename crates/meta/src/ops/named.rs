@@ -1,6 +1,7 @@
 //! Locking a name together with its inode, which is known only after looking.
 
 use super::Stop;
+use crate::files::holders;
 use crate::state::{State, keys};
 use crate::{Core, Cx};
 use onpath_kernel::{Keys, Mode};
@@ -33,6 +34,15 @@ pub(crate) fn here<'a>(cx: &Cx, parent: InodeId, name: &'a Name) -> Result<Named
     })
 }
 
+/// As [`lock`], for who shows what there is to know of the inode (V-2).
+pub(crate) async fn lock_name_shown(cx: &Cx, at: &Named<'_>, mode: Mode) -> Option<NameValue> {
+    let found = lock(cx, at, mode).await;
+    if let Some(here) = found.filter(|found| cx.with(|core| core.state.is_home(found.child))) {
+        holders::revoke(cx, here.child).await;
+    }
+    found
+}
+
 /// Locks a name and, if its inode's home is here, the inode (so that nobody sees a transaction in doubt).
 pub(crate) async fn lock(cx: &Cx, at: &Named<'_>, mode: Mode) -> Option<NameValue> {
     cx.lock_seen(|core| {
@@ -50,6 +60,12 @@ pub(crate) async fn lock(cx: &Cx, at: &Named<'_>, mode: Mode) -> Option<NameValu
 /// Locks an inode of this shard.
 pub(crate) async fn lock_inode(cx: &Cx, id: InodeId, mode: Mode) {
     cx.lock_all([(keys::inode(id), mode)]).await;
+}
+
+/// The same for who shows what there is to know of it (V-2).
+pub(crate) async fn lock_shown(cx: &Cx, id: InodeId) {
+    lock_inode(cx, id, Mode::Shared).await;
+    holders::revoke(cx, id).await;
 }
 
 /// Attributes of an inode whose home is another shard; none if it is gone.

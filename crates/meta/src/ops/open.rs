@@ -7,7 +7,7 @@
 use super::{Req, Step, Stop, bound, named, opens, pages, setattr};
 use crate::access::{self, Owned};
 use crate::{Core, Cx};
-use onpath_kernel::{Mode, OpId};
+use onpath_kernel::OpId;
 use onpath_wire::attr::AttrWire;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
@@ -20,7 +20,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, flags: u32) -> Step {
     let truncates = flags & open::TRUNCATE != 0;
     match truncates {
         true => pages::lock_written_back(cx, req, id).await,
-        false => named::lock_inode(cx, id, Mode::Shared).await,
+        false => named::lock_shown(cx, id).await,
     }
     cx.with(|core| {
         let step = step(core, cx.op(), req, id, flags);
@@ -33,7 +33,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, flags: u32) -> Step {
 
 /// A bound session says that it had opened it before a restart, and shows that.
 pub(crate) async fn again(cx: &Cx, req: &Req, id: InodeId, flags: u32, ticket: &Ticket) -> Step {
-    named::lock_inode(cx, id, Mode::Shared).await;
+    named::lock_shown(cx, id).await;
     cx.with(|core| bound::reopened(core, req, id, flags | open::REGISTER, ticket))
 }
 

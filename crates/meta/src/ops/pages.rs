@@ -11,6 +11,7 @@
 
 use super::opens::Pages;
 use super::{Req, Step, begin};
+use crate::files::holders;
 use crate::shard::Job;
 use crate::state::keys;
 use crate::{Core, Cx};
@@ -64,6 +65,12 @@ impl Writers {
         let mut of_file = self.writing.range((id, SessionId(0))..=(id, SessionId(u32::MAX)));
         of_file.any(|((_, writer), until_us)| *writer != session && now_us < *until_us)
     }
+}
+
+/// Whether another session may change pages of a file of which its home hears only when they are written back, or that is not known yet.
+pub(crate) fn may_be_changed(core: &Core, id: InodeId, session: SessionId) -> bool {
+    let others = |holder: &super::opens::Holder| holder.session != session && holder.pages != Pages::Unchanged;
+    core.state.opens.in_grace() || core.state.opens.holders(id).iter().any(others)
 }
 
 /// Whether another session may have changed pages of a file.
@@ -138,6 +145,7 @@ pub(crate) async fn lock_written_back(cx: &Cx, req: &Req, id: InodeId) {
     loop {
         written_back(cx, req, id, false).await;
         super::named::lock_inode(cx, id, Mode::Exclusive).await;
+        holders::revoke(cx, id).await;
         if !cx.with(|core| is_changed(core, id, req.session)) {
             return;
         }
@@ -208,6 +216,9 @@ pub(crate) async fn map(cx: &Cx, req: &Req, id: InodeId) -> Step {
         })
         .await;
     }
+    // From now on others' writes must hear of it.
+    super::named::lock_inode(cx, id, Mode::Shared).await;
+    holders::revoke(cx, id).await;
     cx.with(|core| changed(core, id, req.session));
     Ok(Reply::Done)
 }

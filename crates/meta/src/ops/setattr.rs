@@ -9,6 +9,7 @@ use super::unlink::drop_data;
 use super::{Req, Step, Stop, begin, datapending, getattr, named, need_space, pages, xattr};
 use crate::access::{self, Owned};
 use crate::dir::{holders, owner};
+use crate::files::holders as parts;
 use crate::planted::{self, Planted};
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx};
@@ -29,7 +30,10 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, change: SetAttr) -> Ste
     let is_late = change.valid & (set::SIZE | set::MTIME) != 0;
     match is_late {
         true => pages::lock_written_back(cx, req, id).await,
-        false => named::lock_inode(cx, id, Mode::Exclusive).await,
+        false => {
+            named::lock_inode(cx, id, Mode::Exclusive).await;
+            parts::revoke(cx, id).await;
+        }
     }
     let step = locked(cx, req, id, change).await;
     if is_late {

@@ -10,6 +10,7 @@
 use super::{Req, Step, Stop, acl, begin, getattr, named, need_space};
 use crate::access::{self, Owned};
 use crate::dir::{holders, owner};
+use crate::files::holders as parts;
 use crate::planted::{self, Planted};
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx};
@@ -40,6 +41,7 @@ pub(super) type Planned = Option<(Inode, Option<Effect>)>;
 /// Sets or removes an attribute.
 pub(crate) async fn change(cx: &Cx, req: &Req, id: InodeId, name: XattrName, change: Change) -> Step {
     named::lock_inode(cx, id, Mode::Exclusive).await;
+    parts::revoke(cx, id).await;
     if cx.with(|core| core.state.inodes.kind(id)) == Some(Kind::Directory)
         && cx.with(|core| plan(core, req, id, &name, &change)).is_ok()
     {
@@ -153,9 +155,17 @@ pub(super) fn without_capabilities(core: &mut Core, id: InodeId) -> Option<Effec
     Some(Effect::RemoveXattr { id, name: XattrName::capability() })
 }
 
+/// Locks an inode whose attributes are shown. Writes take capabilities away: where there are none they change nothing.
+async fn lock_shown(cx: &Cx, id: InodeId) {
+    named::lock_inode(cx, id, Mode::Shared).await;
+    if cx.with(|core| core.state.inodes.has_xattrs(id)) {
+        parts::revoke(cx, id).await;
+    }
+}
+
 /// The value of an attribute.
 pub(crate) async fn get(cx: &Cx, req: &Req, id: InodeId, name: &XattrName) -> Step {
-    named::lock_inode(cx, id, Mode::Shared).await;
+    lock_shown(cx, id).await;
     cx.with(|core| {
         let attr = core.state.inodes.attr(id).ok_or(Errno::ESTALE)?;
         let set = core.state.inodes.xattrs(id);
@@ -192,7 +202,7 @@ fn value(value: Option<Vec<u8>>) -> Step {
 
 /// The names of the attributes that the caller may see.
 pub(crate) async fn list(cx: &Cx, req: &Req, id: InodeId) -> Step {
-    named::lock_inode(cx, id, Mode::Shared).await;
+    lock_shown(cx, id).await;
     cx.with(|core| {
         if !core.state.inodes.contains(id) {
             return Err(Errno::ESTALE.into());

@@ -131,6 +131,7 @@ impl State {
             }
             Effect::DropInode { id } if wants.wants(range_of(id.slot())) => {
                 self.inodes.remove(*id);
+                self.lent.forget(*id);
                 self.orphans.remove(id);
                 self.linkable.remove(id);
                 self.unreclaimed.remove(id);

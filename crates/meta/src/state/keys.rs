@@ -26,6 +26,14 @@ pub(crate) fn pages(id: InodeId) -> u64 {
     inode_hash(id) ^ 0x7061_6765_7300_0007
 }
 
+/// Where operations wait for a merge part that another one takes back.
+pub(crate) fn parts(id: InodeId) -> u64 {
+    inode_hash(id) ^ 0x6d65_7267_6500_000b
+}
+
+/// Where operations wait until merge parts of former terms are taken back.
+pub(crate) const FORMER_PARTS: u64 = 0x666f_726d_6572_000c;
+
 /// Where gated updates of a group of directories wait for their exposure.
 pub(crate) fn group(group: Fingerprint) -> u64 {
     inode_hash(InodeId(u64::from(group.index()) << 32 | u64::from(group.tag()))) ^ 0x6772_6f75_7000_0005

@@ -22,6 +22,8 @@ use crate::coord::renames::Turn;
 use crate::dir::Directories;
 use crate::dir::epoch::Epochs;
 use crate::dir::mark::Marks;
+use crate::files::holders::Lent;
+use crate::files::policy::Policy;
 use crate::ops::datapending::Drops;
 use crate::ops::filelock::FileLocks;
 use crate::ops::living::Living;
@@ -61,6 +63,8 @@ pub(crate) struct State {
     pub(crate) buried: Buried,
     pub(crate) living: Living,
     pub(crate) opens: Opens,
+    pub(crate) lent: Lent,
+    pub(crate) lending: Policy,
     /// Of what bound sessions show.
     pub(crate) tickets: TicketKey,
     pub(crate) writers: Writers,
@@ -140,6 +144,12 @@ pub(crate) struct Counters {
     /// Sessions asked to write back pages, and given up.
     pub(crate) pages_asked: u64,
     pub(crate) pages_given_up: u64,
+    /// Merge parts given to data nodes, and asked back.
+    pub(crate) merge_parts_given: u64,
+    pub(crate) merge_parts_recalled: u64,
+    /// Records of what data nodes had answered, and answered writes of bytes that this home has not: power was lost.
+    pub(crate) answered_learned: u64,
+    pub(crate) answered_lost: u64,
     pub(crate) pushes: u64,
     pub(crate) batches_applied: u64,
     pub(crate) entries_applied: u64,
@@ -180,6 +190,8 @@ impl State {
             buried: Buried::default(),
             living: Living::default(),
             opens: Opens::default(),
+            lent: Lent::default(),
+            lending: Policy::default(),
             tickets: config.inner.tickets(),
             writers: Writers::default(),
             filelocks: FileLocks::default(),

@@ -46,6 +46,11 @@ impl State {
             ("alone_given", c.alone_given),
             ("pages_asked", c.pages_asked),
             ("pages_given_up", c.pages_given_up),
+            ("merge_parts_given", c.merge_parts_given),
+            ("merge_parts_recalled", c.merge_parts_recalled),
+            ("files_lent", self.lent.len() as u64),
+            ("answered_writes_learned", c.answered_learned),
+            ("answered_writes_lost", c.answered_lost),
             ("pushes", c.pushes),
             ("batches_applied", c.batches_applied),
             ("entries_applied", c.entries_applied),
@@ -113,6 +118,7 @@ mod tests {
             switches: onpath_wire::tracking::Switches::ONE,
             sync: crate::SyncPolicy::Auto,
             sticky_marks: true,
+            gives_parts: false,
             bounds: crate::ShardBounds::default(),
         };
         let shard = crate::Shard::new(config);

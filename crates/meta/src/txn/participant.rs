@@ -4,6 +4,7 @@
 use super::{TxnId, moved_directory};
 use crate::access::{self, Owned};
 use crate::dir::{collect, mark, site};
+use crate::files::holders;
 use crate::ops::unlink::{drop_data, remove_link, replace_link};
 use crate::ops::{Req, Stop, link};
 use crate::planted::{self, Planted};
@@ -44,6 +45,9 @@ impl<E: Into<Stop>> From<E> for Refused {
 /// A coordinator's Prepare.
 pub(crate) async fn prepare(cx: &Cx, from: ShardId, seq: RequestSeq, prepare: Peer) {
     let Peer::Prepare { txn, oldest_unfinished, caller, parts, .. } = prepare else { return };
+    for id in linked(&parts) {
+        holders::revoke(cx, id).await;
+    }
     await_parts(cx, &parts).await;
     let known = cx.with(|core| {
         core.state.txns.hear_oldest(txn.coordinator, oldest_unfinished);
@@ -78,6 +82,14 @@ pub(crate) async fn prepare(cx: &Cx, from: ShardId, seq: RequestSeq, prepare: Pe
     if promised {
         obey(cx, txn).await;
     }
+}
+
+/// Files that get a name: the client is shown them.
+fn linked(parts: &[TxnPart]) -> impl Iterator<Item = InodeId> {
+    parts.iter().filter_map(|part| match part {
+        TxnPart::Inode { id, change: InodeChange::Link { .. }, .. } => Some(*id),
+        _ => None,
+    })
 }
 
 /// Waits a moment for the parts of the source's directory, holding nothing: the promise then follows in the same step
@@ -200,6 +212,8 @@ fn inode(
         access::sticky_of(req, owner, (inode.uid, inode.gid))?;
     }
     match change {
+        // Lent again since it was taken back.
+        InodeChange::Link { .. } if holders::is_lent(&core.state, id) => return Err(Refused::Busy),
         InodeChange::Link { .. } => {
             link::may_link(req, &inode, core.state.inodes.acls(id).as_deref())?;
         }

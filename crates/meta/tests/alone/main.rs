@@ -70,6 +70,7 @@ fn config(term: Term) -> ShardConfig {
         switches: Switches::ONE,
         sync: SyncPolicy::Auto,
         sticky_marks: true,
+        gives_parts: false,
         bounds: ShardBounds::default(),
     }
 }

@@ -210,6 +210,15 @@ pub(crate) enum TrackingForm {
     Network,
 }
 
+/// Who answers writes of files (design.md, "Writes that data nodes answer").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Writes {
+    /// The home of the file, which hears of each from the data node.
+    Chain,
+    /// The data node, if the file is lent to it; whoever asks the home is shown it.
+    Visible,
+}
+
 pub(crate) fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Dev(args) => dev::run(args),

@@ -68,6 +68,7 @@ pub(crate) enum ConfigError {
 /// Words of settings that have two, the usual one first.
 const TRACKING: [(&str, Form); 2] = [("owner", Form::Owner), ("network", Form::Network)];
 const MARKS: [(&str, bool); 2] = [("sticky", true), ("every-update", false)];
+const WRITES: [(&str, bool); 2] = [("chain", false), ("visible", true)];
 const SYNC: [(&str, SyncPolicy); 2] = [("auto", SyncPolicy::Auto), ("never", SyncPolicy::Never)];
 const WAIT: [(&str, Wait); 2] = [("block", Wait::Block), ("spin", Wait::Spin)];
 
@@ -90,6 +91,7 @@ struct WrittenCluster {
     commit_interval_ms: Option<Spanned<u64>>,
     tracking: Option<Spanned<String>>,
     marks: Option<Spanned<String>>,
+    writes: Option<Spanned<String>>,
     sync_directories: Option<Spanned<String>>,
     key_file: Option<PathBuf>,
 }
@@ -133,6 +135,8 @@ pub(crate) struct Cluster {
     pub(crate) tracking: Form,
     /// Whether a mark covers later updates too.
     pub(crate) sticky_marks: bool,
+    /// Whether data nodes answer writes of files that are lent to them.
+    pub(crate) visible_writes: bool,
     /// Which directories go into *sync*.
     pub(crate) sync_directories: SyncPolicy,
     /// Where the secrets are: the key that seals messages, if they are sealed, and those of the file system.
@@ -303,6 +307,7 @@ impl Check<'_> {
             commit: self.commit(of)?,
             tracking: self.one_of(of.tracking.as_ref(), "cluster.tracking", TRACKING)?,
             sticky_marks: self.one_of(of.marks.as_ref(), "cluster.marks", MARKS)?,
+            visible_writes: self.one_of(of.writes.as_ref(), "cluster.writes", WRITES)?,
             sync_directories: self.one_of(of.sync_directories.as_ref(), "cluster.sync_directories", SYNC)?,
             key_file: of.key_file.as_ref().map(|key| self.file.with_file_name("").join(key)),
             hosts,

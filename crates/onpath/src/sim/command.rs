@@ -7,12 +7,16 @@ use onpath_wire::tracking::Form;
 
 /// One seed of so many has path nodes.
 const PATHS_EVERY: u64 = 4;
+/// In one of so many data nodes answer writes.
+const VISIBLE_EVERY: u64 = 3;
 
 /// What a seed, or --plain, stands for, without or with a switch.
 pub(super) fn base(seed: u64, plain: bool, network: bool) -> SimConfig {
     let config = if plain { SimConfig { seed, ..SimConfig::default() } } else { SimConfig::from_seed(seed) };
     let config = if network { config.with_switch() } else { config };
-    if !plain && seed.is_multiple_of(PATHS_EVERY) { config.with_path_nodes() } else { config }
+    let mut config = if !plain && seed.is_multiple_of(PATHS_EVERY) { config.with_path_nodes() } else { config };
+    config.world.gives_parts = !plain && seed.is_multiple_of(VISIBLE_EVERY);
+    config
 }
 
 /// The command that runs a configuration, as short as can be.
@@ -53,6 +57,9 @@ pub(super) fn command(config: &SimConfig, plain: bool) -> String {
         (is, was) if is == was => {}
         (Commit::Sync, _) => words.push("--commit sync".into()),
         (Commit::Interval(ms), _) => words.push(format!("--commit interval:{ms}")),
+    }
+    if is.world.gives_parts != was.world.gives_parts {
+        words.push(format!("--writes {}", if is.world.gives_parts { "visible" } else { "chain" }));
     }
     if is.world.sync != was.world.sync {
         let name = SYNC.iter().find(|(_, policy)| *policy == is.world.sync).map(|(name, _)| *name);

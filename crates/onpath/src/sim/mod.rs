@@ -4,7 +4,7 @@ mod command;
 mod seeds;
 mod shrinking;
 
-use crate::cli::{TrackingForm, say};
+use crate::cli::{TrackingForm, Writes, say};
 use clap::Args;
 use command::base;
 use onpath_sim::SyncPolicy;
@@ -99,6 +99,9 @@ struct Shape {
     /// Mounts that write to the same files.
     #[arg(long, value_parser = clap::value_parser!(u16).range(0..=100))]
     writers: Option<u16>,
+    /// Who answers writes of files.
+    #[arg(long, value_enum)]
+    writes: Option<Writes>,
     /// Mounts that lock the same file.
     #[arg(long, value_parser = clap::value_parser!(u16).range(0..=100))]
     lockers: Option<u16>,
@@ -159,6 +162,7 @@ impl Shape {
         put(&mut config.world.crash_every, self.crash_every);
         put(&mut config.world.commit, self.commit);
         put(&mut config.world.sync, self.sync);
+        put(&mut config.world.gives_parts, self.writes.map(|writes| writes == Writes::Visible));
         config.world.in_halves &= config.world.may_halve();
         let (processes, shards) = (config.world.processes, config.world.shards);
         anyhow::ensure!(
@@ -275,6 +279,8 @@ mod tests {
             "onpath sim --seed 9 --operations 300 --faults none --shards 1 --processes 1 --sessions 1 --window 1 --mounts 2",
             "onpath sim --seed 9 --operations 300 --data-nodes 5 --mounts 2",
             "onpath sim --seed 3 --operations 9 --plain --loss 0.3",
+            "onpath sim --seed 3 --operations 9 --writes chain",
+            "onpath sim --seed 4 --operations 9 --writes visible",
             "onpath sim --seed 5 --operations 9 --tracking network",
             "onpath sim --seed 6 --operations 9 --plain --tracking network --faults loss,switch",
             "onpath sim --seed 5 --operations 9 --tracking network --sync never",

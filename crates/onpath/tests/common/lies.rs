@@ -335,8 +335,8 @@ fn data_requests(data: DataId, cut: u32, kill_suidgid: bool) -> Vec<DataRequest>
     let seek = |hole| DataRequest::Seek { data, cut, offset: 0, hole };
     vec![
         DataRequest::Read { data, cut, offset: 0, bytes: 6 },
-        DataRequest::Write { data, cut, offset: 0, kill_suidgid, append: false },
-        DataRequest::Write { data, cut, offset: 6, kill_suidgid, append: true },
+        DataRequest::Write { data, cut, offset: 0, kill_suidgid, append: false, part: None },
+        DataRequest::Write { data, cut, offset: 6, kill_suidgid, append: true, part: None },
         allocate(Allocation::Reserve),
         allocate(Allocation::Punch),
         allocate(Allocation::Zero),

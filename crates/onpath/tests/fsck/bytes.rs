@@ -35,6 +35,7 @@ fn writes(copy: &Copy, file: FileSummary, phys: u32) -> RecordSeq {
         oldest: RequestSeq(1),
         kill_suidgid: false,
         append: None,
+        part: None,
     };
     let extents = vec![Extent { start: 0, phys, crcs: [0].into_iter().collect() }];
     let record = DataRecord::Written { merge, stamp: Stamp(1), extents };

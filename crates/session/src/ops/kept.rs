@@ -6,13 +6,14 @@
 
 use crate::fs::Handle;
 use crate::limits::{TERMS_UNSYNCED_MAX, UNSYNCED_MAX};
-use crate::op::Op;
+use crate::op::{DataAnswer, Op, data_answer};
 use crate::state::{State, header};
 use hashbrown::HashMap;
 use onpath_kernel::{Answer, Core};
+use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{InodeId, NodeId, RecordSeq, ShardId, Term, term_of_seq};
+use onpath_wire::ids::{InodeId, NodeId, RecordSeq, Slot, Term, term_of_seq};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::Request;
@@ -20,8 +21,8 @@ use onpath_wire::request::describe::{Changes, Description};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
-/// The last record told by each shard in each of its terms.
-pub(crate) type Records = SmallVec<[(ShardId, RecordSeq); 1]>;
+/// The last record told by each shard and data node in each of its terms.
+pub(crate) type Records = SmallVec<[(NodeId, RecordSeq); 1]>;
 
 /// Which of a session's losses of what it was told; 0 for none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -43,13 +44,13 @@ pub(crate) struct Unsynced {
     young: HashMap<InodeId, Told>,
     old: HashMap<InodeId, Told>,
     last_loss: LossNumber,
-    /// In which term each shard has told what it has: what it tells later of the same ones is no news.
-    heard_in: BTreeMap<ShardId, Term>,
+    /// In which term each of them has told what it has: what it tells later of the same ones is no news.
+    heard_in: BTreeMap<NodeId, Term>,
 }
 
 impl Unsynced {
-    /// An answer of a shard about this inode rests on the record.
-    fn note(&mut self, id: InodeId, shard: ShardId, record: RecordSeq) {
+    /// An answer of a shard or a data node about this inode rests on the record.
+    pub(crate) fn note(&mut self, id: InodeId, node: NodeId, record: RecordSeq) {
         if self.young.len() >= UNSYNCED_MAX && !self.young.contains_key(&id) {
             let forgotten = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
             let unsaid = forgotten.into_iter().filter(|(_, told)| told.lost > told.said);
@@ -57,15 +58,14 @@ impl Unsynced {
         }
         let Unsynced { young, old, last_loss, .. } = self;
         let Told { records, lost, .. } = young.entry(id).or_insert_with(|| old.remove(&id).unwrap_or_default());
-        let same =
-            |(of, last): &&mut (ShardId, RecordSeq)| *of == shard && term_of_seq(last.0) == term_of_seq(record.0);
+        let same = |(of, last): &&mut (NodeId, RecordSeq)| *of == node && term_of_seq(last.0) == term_of_seq(record.0);
         if let Some((_, last)) = records.iter_mut().find(same) {
             *last = record.max(*last);
             return;
         }
-        records.push((shard, record));
-        if records.iter().filter(|(of, _)| *of == shard).count() > TERMS_UNSYNCED_MAX {
-            let first = records.iter().position(|(of, _)| *of == shard).expect("there are some");
+        records.push((node, record));
+        if records.iter().filter(|(of, _)| *of == node).count() > TERMS_UNSYNCED_MAX {
+            let first = records.iter().position(|(of, _)| *of == node).expect("there are some");
             records.remove(first);
             last_loss.0 += 1;
             *lost = *last_loss;
@@ -82,22 +82,22 @@ impl Unsynced {
         self.young.get(&id).or_else(|| self.old.get(&id)).map(|told| told.records.clone()).unwrap_or_default()
     }
 
-    /// Whether anything was told by this shard.
-    pub(crate) fn rests_on(&self, shard: ShardId) -> bool {
+    /// Whether anything was told by this shard or data node.
+    pub(crate) fn rests_on(&self, node: NodeId) -> bool {
         let mut all = self.young.values().chain(self.old.values()).flat_map(|told| &told.records);
-        all.any(|(of, _)| *of == shard)
+        all.any(|(of, _)| *of == node)
     }
 
-    /// In this term a shard has its records since that term, up to `upto`.
-    fn heard(&mut self, shard: ShardId, term: Term, (since, upto): (Term, RecordSeq)) {
-        if self.heard_in.insert(shard, term) == Some(term) {
+    /// In this term it has its records since that term, up to `upto`.
+    fn heard(&mut self, node: NodeId, term: Term, (since, upto): (Term, RecordSeq)) {
+        if self.heard_in.insert(node, term) == Some(term) {
             return;
         }
         let loss = LossNumber(self.last_loss.0 + 1);
         for Told { records, lost, .. } in self.young.values_mut().chain(self.old.values_mut()) {
             records.retain(|&mut (of, record)| {
                 let told_in = term_of_seq(record.0);
-                let former = of == shard && told_in < term;
+                let former = of == node && told_in < term;
                 if former && (record > upto || told_in < since) {
                     (*lost, self.last_loss) = (loss, loss);
                 }
@@ -139,45 +139,49 @@ pub(crate) fn note(core: &mut Core<State>, what: &Description<'_>, answer: &Pack
 pub(crate) fn note_of(core: &mut Core<State>, id: InodeId, answer: &Packet) {
     let Ok(header) = answer.header() else { return };
     let record = header.of_reply().map(|replied| replied.record).filter(|record| *record > RecordSeq(0));
-    if let (Some(shard), Some(record)) = (header.source.as_shard(), record) {
-        core.state.unsynced.note(id, shard, record);
+    if let Some(record) = record {
+        core.state.unsynced.note(id, header.source, record);
     }
 }
 
-/// Asks a shard that has started again what of its former terms is there.
-pub(crate) async fn ask(op: &Op, shard: ShardId) {
+/// Asks a shard or data node that has started again what of its former terms is there.
+pub(crate) async fn ask(op: &Op, node: NodeId) {
     // With `soft` it is given up; then fsync asks.
-    let _ = ask_all(op, &[NodeId::shard(shard)]).await;
+    let _ = ask_all(op, &[node]).await;
 }
 
-async fn ask_all(op: &Op, shards: &[NodeId]) -> Result<(), Errno> {
+async fn ask_all(op: &Op, nodes: &[NodeId]) -> Result<(), Errno> {
     let body = op.with(|core| core.state.own_body(Request::Kept));
-    let make = |core: &mut Core<State>, to: NodeId, seq| {
-        let slot = core.state.a_slot_of[to.number() as usize];
-        Packet::new(&header(core, MessageKind::Request, to, slot, seq), &body)
+    let make = |core: &mut Core<State>, to: NodeId, seq| match to.as_shard() {
+        Some(shard) => {
+            let slot = core.state.a_slot_of[shard.0 as usize];
+            Packet::new(&header(core, MessageKind::Request, to, slot, seq), &body)
+        }
+        None => Packet::new(&header(core, MessageKind::Data, to, Slot(0), seq), &DataRequest::Kept),
     };
-    for answer in op.call_all(shards, make).await? {
+    for answer in op.call_all(nodes, make).await? {
         let Answer::Packet(packet) = answer else { return Err(Errno::EIO) };
-        let (Ok(header), Ok(Reply::Kept { since, upto })) = (packet.header(), packet.body::<Reply>()) else {
-            return Err(Errno::EIO);
+        let header = packet.header().map_err(|_| Errno::EIO)?;
+        let kept = match data_answer(packet)? {
+            DataAnswer::Home(Reply::Kept { since, upto }) => (since, upto),
+            DataAnswer::Node(DataReply::Kept { since, upto }, _) => (since, upto),
+            _ => return Err(Errno::EIO),
         };
-        let shard = header.source.as_shard().ok_or(Errno::EIO)?;
-        op.with(|core| core.state.unsynced.heard(shard, header.term, (since, upto)));
+        op.with(|core| core.state.unsynced.heard(header.source, header.term, kept));
     }
     Ok(())
 }
 
-/// All that was told of an inode in `records` is durable at its home: EIO if it is not what was told, once for each handle that was open
+/// All that was told of an inode in `records` is durable at its home and its data node: EIO if it is not what was told, once for each handle that was open
 /// then, or for one that is opened later, as Linux does. Others may have started again since and not be known to have, and the home is in
 /// the term in which it said so.
 pub(crate) async fn settle(op: &Op, handle: Handle, id: InodeId, records: &Records) -> Result<(), Errno> {
     let mut doubtful: SmallVec<[NodeId; 4]> = op.with(|core| {
         let state = &core.state;
-        let home = state.config.map.home(id);
-        let is_told_now = |(shard, record): &&(ShardId, RecordSeq)| {
-            *shard == home && term_of_seq(record.0) == state.term(NodeId::shard(home))
-        };
-        records.iter().filter(|told| !is_told_now(told)).map(|&(shard, _)| NodeId::shard(shard)).collect()
+        let synced = [NodeId::shard(state.config.map.home(id)), state.config.map.data(id)];
+        let is_told_now =
+            |(node, record): &&(NodeId, RecordSeq)| synced.contains(node) && term_of_seq(record.0) == state.term(*node);
+        records.iter().filter(|told| !is_told_now(told)).map(|&(node, _)| node).collect()
     });
     doubtful.sort_unstable();
     doubtful.dedup();
@@ -197,9 +201,10 @@ pub(crate) async fn settle(op: &Op, handle: Handle, id: InodeId, records: &Recor
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onpath_wire::ids::ShardId;
 
     const FILE: InodeId = InodeId(77);
-    const HOME: ShardId = ShardId(3);
+    const HOME: NodeId = NodeId::shard(ShardId(3));
 
     fn record(term: u32, count: u64) -> RecordSeq {
         RecordSeq(Term(term).first_seq() + count)
@@ -237,7 +242,7 @@ mod tests {
         unsynced.note(FILE, HOME, record(5, 11));
         unsynced.heard(HOME, Term(6), (Term(0), record(5, 10)));
         unsynced.note(FILE, HOME, record(6, 1));
-        unsynced.note(FILE, ShardId(4), record(2, 1));
+        unsynced.note(FILE, NodeId::shard(ShardId(4)), record(2, 1));
         unsynced.heard(ShardId(4), Term(3), (Term(0), record(2, 1)));
         assert!(fsync(&mut unsynced, 6, 0, record(5, 10)));
         // As many terms as nobody has asked about: the first is as good as lost.

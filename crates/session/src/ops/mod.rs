@@ -56,7 +56,7 @@ async fn background(mut op: Op, job: Job) {
         Job::Restore { shard, term } => restore::restore(&op, shard, term).await,
         Job::Relock => restore::relock(&op).await,
         Job::HearWays => namei::hear_ways(&mut op).await,
-        Job::AskKept { shard } => kept::ask(&op, shard).await,
+        Job::AskKept { node } => kept::ask(&op, node).await,
         Job::Greet { shard } => lease::greet(&mut op, shard).await,
         Job::Resend { shard } => op.with(|core| crate::input::resend(core, shard)),
         Job::Accessed { id } => attr::accessed(&mut op, id).await,

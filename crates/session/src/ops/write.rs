@@ -1,4 +1,5 @@
-//! write: bytes go to the data node, which tells the file's home, which answers (design.md, "Data"). A home or node that knows of
+//! write: bytes go to the data node, which answers if it has the file's merge part, and else tells the file's home, which answers (design.md,
+//! "Data"). A home or node that knows of
 //! a newer generation or cut answers *stale*, and the bytes are written again under it. Over a chunk's end a write
 //! goes in ascending order, the second part after the first is answered.
 //!
@@ -16,7 +17,7 @@ use bytes::Bytes;
 use onpath_kernel::Core;
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{DataId, InodeId};
+use onpath_wire::ids::{DataId, InodeId, RecordSeq};
 use onpath_wire::limits::{FILE_BYTES_MAX, IO_BYTES_MAX};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::Request;
@@ -105,7 +106,8 @@ async fn write_once(
     refusals: &mut Refusals,
 ) -> Result<Changed, Errno> {
     let How { kill_suidgid, append, .. } = how;
-    let make = |data, cut| DataRequest::Write { data, cut, offset, kill_suidgid, append };
+    let merge_part = op.with(|core| core.state.opens.inode(id).and_then(|inode| inode.part));
+    let make = |data, cut| DataRequest::Write { data, cut, offset, kill_suidgid, append, part: merge_part };
     let end = (!append).then(|| offset + part.len() as u64);
     change_once(op, id, end, make, part, refusals).await
 }
@@ -148,13 +150,28 @@ pub(crate) async fn change_once(
     op.with(|core| {
         let size = match answered {
             Ok(DataAnswer::Home(Reply::Written { size } | Reply::WrittenBesidePages { size, .. })) => Some(size),
+            Ok(DataAnswer::Home(Reply::WrittenLent { size, part })) => {
+                if let Some(inode) = core.state.opens.inode(id) {
+                    inode.part = Some(part);
+                }
+                Some(size)
+            }
+            // The data node has the file's merge part, and does not know its size: it is at least this.
+            Ok(DataAnswer::Node(DataReply::Written { record }, _)) => {
+                let node = core.state.config.map.data(id);
+                if record > RecordSeq(0) {
+                    core.state.unsynced.note(id, node, record);
+                }
+                end
+            }
             _ => None,
         };
         exact::end_write(core, id, grows, size);
         changed(core);
     });
     match answered? {
-        DataAnswer::Home(Reply::Written { .. }) => Ok(Changed::Done),
+        DataAnswer::Home(Reply::Written { .. } | Reply::WrittenLent { .. }) => Ok(Changed::Done),
+        DataAnswer::Node(DataReply::Written { .. }, _) => Ok(Changed::Done),
         DataAnswer::Home(Reply::WrittenBesidePages { count, .. }) => Ok(Changed::BesidePages { count }),
         DataAnswer::Home(Reply::Stale { data }) => {
             op.with(|core| core.state.learn(id, data));

@@ -25,7 +25,11 @@ pub(super) fn may_answer(asked: &Asked, reply: &Reply) -> bool {
 fn answers_write(reply: &Reply) -> bool {
     matches!(
         reply,
-        Reply::Written { .. } | Reply::WrittenBesidePages { .. } | Reply::Stale { .. } | Reply::Failed { .. }
+        Reply::Written { .. }
+            | Reply::WrittenLent { .. }
+            | Reply::WrittenBesidePages { .. }
+            | Reply::Stale { .. }
+            | Reply::Failed { .. }
     )
 }
 

@@ -27,6 +27,7 @@ use log::Log;
 use onpath_kernel::Gauge;
 use onpath_wire::data::DataRequest;
 use onpath_wire::disk::Stored;
+use onpath_wire::disk::block::{DataRecord, PendingMerge};
 use onpath_wire::disk::record::{Answer, Effect, Record};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::{HEADER_BYTES, MessageKind};
@@ -277,6 +278,20 @@ impl Checker {
         }
     }
 
+    /// A data node has journaled a record at `lsn`: a write that it answers by itself happens there.
+    pub fn recorded(&mut self, process: usize, lsn: u64, by: NodeId, bytes: &[u8]) {
+        match DataRecord::from_stored(bytes) {
+            Ok(DataRecord::Written { merge, stamp, .. }) if merge.part.is_some() => {
+                let PendingMerge { data, session, request, oldest, .. } = merge;
+                let (answer, effects) = (Answer::Written { id: data.inode }, vec![]);
+                let record = Record { stamp, session, request, oldest, uid: 0, answer, effects };
+                self.happens(by, &record, (process, lsn));
+            }
+            Ok(_) => {}
+            Err(error) => self.violation(format!("{by:?} journals what does not decode: {error}")),
+        }
+    }
+
     /// A recorded change is exposed.
     fn happens(&mut self, by: NodeId, record: &Record, at: (usize, u64)) {
         self.happened([3, record.session.0.into(), record.request.0]);
@@ -519,6 +534,9 @@ fn write_of(request: &DataRequest, packet: &Packet) -> Option<(RequestBody, Opti
         | DataRequest::Sync { .. }
         | DataRequest::Space
         | DataRequest::Shown { .. }
+        | DataRequest::Kept
+        | DataRequest::HandOver { .. }
+        | DataRequest::HandOverAll { .. }
         | DataRequest::Trim { .. }
         | DataRequest::Drop { .. } => return None,
     };

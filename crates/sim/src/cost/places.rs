@@ -68,6 +68,7 @@ impl Place {
             switches: Switches::ONE,
             sync: config.tracking.policy(),
             sticky_marks: config.sticky_marks,
+            gives_parts: false,
             bounds: ShardBounds::default(),
         });
         Place::new(NodeId::shard(shard), shard.0 / config.shards_each(), Hosted::Shard(Box::new(role)))

@@ -73,7 +73,7 @@ impl Model {
             }
             (
                 Shape::Written { .. },
-                Reply::Written { size } | Reply::WrittenBesidePages { size, .. },
+                Reply::Written { size } | Reply::WrittenLent { size, .. } | Reply::WrittenBesidePages { size, .. },
                 Some((_, node)),
             ) if *size == node.size => Ok(()),
             // Of the right kind, the checker has seen.

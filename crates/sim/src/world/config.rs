@@ -48,6 +48,8 @@ pub struct WorldConfig {
     pub power_loss: bool,
     /// When clients hear of changes.
     pub commit: Commit,
+    /// Homes lend files to data nodes, which answer writes of them (V-1).
+    pub gives_parts: bool,
     /// Sessions make files in two halves, the first of which waits for no disk.
     pub in_halves: bool,
     /// Virtual microseconds between two steps of a checkpoint; 0: none.
@@ -101,6 +103,7 @@ impl Default for WorldConfig {
             path_bytes: 1 << 20,
             path_index: IndexKind::Hi,
             path_loads: false,
+            gives_parts: false,
             loss: 0.0,
             duplicate: 0.0,
             reorder: 0.0,

@@ -2,9 +2,9 @@
 
 use super::World;
 use super::process::Flight;
-use onpath_wire::data::DataRequest;
+use onpath_wire::data::{DataReply, DataRequest, Merge};
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::NodeId;
+use onpath_wire::ids::{NodeClass, NodeId};
 use onpath_wire::innet::{DirtySetOp, InNetResult};
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::Peer;
@@ -68,6 +68,17 @@ impl Message<'_> {
     /// The body of a request to a data node.
     pub fn data(&self) -> Option<DataRequest> {
         (self.kind() == Some(MessageKind::Data)).then(|| self.flight.packet.body().ok())?
+    }
+
+    /// What a data node tells a home.
+    pub fn merge(&self) -> Option<Merge> {
+        let told = self.kind() == Some(MessageKind::Data) && self.to().class() == Some(NodeClass::Shard);
+        told.then(|| self.flight.packet.body().ok())?
+    }
+
+    /// The body of an answer of a data node to a session.
+    pub fn data_reply(&self) -> Option<DataReply> {
+        (self.kind() == Some(MessageKind::DataReply)).then(|| self.flight.packet.body().ok())?
     }
 
     /// The body of a reply to a client.

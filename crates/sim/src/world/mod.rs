@@ -149,7 +149,7 @@ impl World {
                 let shards = map.all().filter(|shard| shard.0 % config.processes == process);
                 let mut configs: Vec<_> = shards.map(|shard| shard_config(&config, &map, shard)).collect();
                 if process < config.data_nodes {
-                    configs.push(data_config(&map, process));
+                    configs.push(data_config(&config, &map, process));
                 }
                 let skew = config.clock_skew_us as i64 * 1000;
                 let skew_ns = if skew > 0 { rng.random_range(-skew..=skew) } else { 0 };
@@ -360,8 +360,10 @@ impl World {
                     self.note(1, &bytes);
                     self.narrate_record(node, &bytes);
                     let lsn = self.processes[process].disk.appended().0 + 1;
-                    if node.class() == Some(NodeClass::Shard) {
-                        self.checker.appended(process, lsn, node, &bytes);
+                    match node.class() {
+                        Some(NodeClass::Shard) => self.checker.appended(process, lsn, node, &bytes),
+                        Some(NodeClass::Data) => self.checker.recorded(process, lsn, node, &bytes),
+                        _ => {}
                     }
                     self.processes[process].append(server, seq, bytes);
                 }

@@ -127,6 +127,11 @@ impl Process {
 
     /// Loads and replays the state of a role.
     fn load(&self, index: usize, role: &mut Role) -> Result<(), String> {
+        if let Role::Data(data) = role
+            && self.lost_power
+        {
+            data.power_was_lost();
+        }
         let (kept, records) = self.disk.of(index as u16);
         let ahead = Arc::new(Ahead::new(kept.objects.clone()));
         role.recoverable().expect("it has state").attach(ahead.clone()).map_err(|e| format!("checkpoint: {e}"))?;
@@ -160,10 +165,10 @@ impl Process {
                 .map_err(|e| format!("replay: {e}"))?;
         }
         ahead.know([]);
-        if let Role::Shard(shard) = role
-            && self.lost_power
-        {
-            shard.begin_tail(); // also where nothing of what it had recorded last is left
+        match role {
+            // Also where nothing of what it had recorded last is left.
+            Role::Shard(shard) if self.lost_power => shard.begin_tail(),
+            _ => {}
         }
         Ok(())
     }

@@ -130,7 +130,7 @@ impl Role {
 }
 
 /// A data node of a world.
-pub(super) fn data_config(map: &ClusterMap, node: u16) -> RoleConfig {
+pub(super) fn data_config(config: &WorldConfig, map: &ClusterMap, node: u16) -> RoleConfig {
     RoleConfig::Data(DataConfig {
         node,
         term: Term(0),
@@ -140,6 +140,7 @@ pub(super) fn data_config(map: &ClusterMap, node: u16) -> RoleConfig {
         files: 0,
         // No session of a world is bound.
         tickets: onpath_wire::secrets::Secrets::of_seed(1).inner.tickets(),
+        outlived: config.commit != Commit::Sync,
     })
 }
 
@@ -159,6 +160,7 @@ pub(super) fn shard_config(config: &WorldConfig, map: &ClusterMap, shard: ShardI
         switches: Switches::of(0..config.switches).expect("as many as there can be"),
         sync: config.sync,
         sticky_marks: true,
+        gives_parts: config.gives_parts,
         bounds: config.bounds,
     })
 }

@@ -165,6 +165,7 @@ fn shard_of(number: u16, term: Term, map: &ClusterMap, (form, sync): (Form, Sync
         switches: Switches::ONE,
         sync,
         sticky_marks: true,
+        gives_parts: false,
         bounds: ShardBounds::default(),
     })
 }
@@ -175,7 +176,7 @@ const NEXT_TERM: Term = Term(20);
 
 fn data_of(map: &ClusterMap, term: Term) -> DataNode {
     let (map, cluster, tickets) = (map.clone(), CLUSTER, Secrets::of_seed(1).inner.tickets());
-    DataNode::new(DataConfig { node: 0, term, map, cluster, file_blocks: 4_096, files: 0, tickets })
+    DataNode::new(DataConfig { node: 0, term, map, cluster, file_blocks: 4_096, files: 0, tickets, outlived: true })
 }
 
 impl Blocks {

@@ -167,7 +167,9 @@ impl Known {
         let (offset, bytes) = (dice.below(60_000) as u64, 1 + dice.below(20_000));
         let (n, kill_suidgid) = (bytes as u32, dice.percent(20));
         Some(match dice.below(9) {
-            0..=3 => (DataRequest::Write { data, cut, offset, kill_suidgid, append: dice.percent(20) }, bytes),
+            0..=3 => {
+                (DataRequest::Write { data, cut, offset, kill_suidgid, append: dice.percent(20), part: None }, bytes)
+            }
             4 => (DataRequest::Read { data, cut, offset, bytes: n }, 0),
             5 => {
                 let how = *dice.one(&[Allocation::Reserve, Allocation::Punch, Allocation::Zero]);

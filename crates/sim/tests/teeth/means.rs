@@ -31,6 +31,7 @@ const MORTALS: Means = Means::Seeds("sessions that die", shapes::mortals);
 const CACHERS: Means = Means::Seeds("sessions that cache", shapes::cachers);
 const TIGHT: Means = Means::Seeds("little room", shapes::tight);
 
+const LENT: Means = Means::Seeds("lent files", shapes::lent);
 const PATHS: Means = Means::Seeds("paths", shapes::paths);
 
 const LATE_COPIES: Means = Means::Seeds("late copies", shapes::late_copies);
@@ -131,6 +132,8 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (14, Planted::ForgottenHereOnly, PATHS),
     (14, Planted::AnyPosition, PATHS),
     (23, Planted::GrantedWhileMoving, PATHS),
+    // V-2: what is lent is asked back before it is shown.
+    (4, Planted::ShownWithoutRecall, LENT),
     // Of no numbered rule: what fsync of a directory says, leases of sessions (design.md, "Sessions"), and bounds of queues.
     (0, Planted::SyncWithoutCollect, DIRECTORIES),
     (0, Planted::CreateUntold, DIRECTORIES),

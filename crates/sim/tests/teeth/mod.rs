@@ -3,8 +3,9 @@
 //!
 //! `just teeth` prints the table of `docs/internals/teeth.md`.
 
-use crate::{kept_ways, network_form, owner_form, paths, shapes, transactions, turns};
+use crate::{kept_ways, network_form, owner_form, paths, shapes, transactions, turns, visible};
 use means::{MEANS, Means};
+use onpath_data::planted::Planted as OfData;
 use onpath_meta::planted::{Planted, plant};
 use onpath_path::Planted as OfPath;
 use onpath_session::Planted as OfSession;
@@ -25,7 +26,8 @@ const SEEDS_OF_PATHS: u64 = 200;
 const KEPT_SEEDS: u64 = 16;
 
 /// Scenarios, each with a rule that it needs.
-const SCENARIOS: [(Planted, fn()); 63] = [
+const SCENARIOS: [(Planted, fn()); 64] = [
+    (Planted::ShownWithoutRecall, visible::what_a_data_node_has_answered_is_shown),
     (Planted::GrantDuringCollect, owner_form::an_update_at_an_answered_site_waits_for_the_end_of_the_collect),
     (Planted::OvertakenGrant, owner_form::a_grant_that_a_recall_overtook_does_not_count),
     (Planted::RecallWithoutEntries, owner_form::a_chmod_collects_what_was_made_under_the_old_mode),
@@ -123,6 +125,29 @@ fn path_nodes_need_their_rules() {
         let found = |seed: &u64| !run(&shapes::paths(*seed)).violations.is_empty();
         let seed = (1..=SEEDS_OF_PATHS).filter(|_| by_seeds).find(found);
         onpath_path::plant(None);
+        println!("{bug:?}: noticed by seed {seed:?}");
+        assert!(caught && seed.is_some() == by_seeds, "{bug:?}: by the scenario: {caught}, by seed {seed:?}");
+    }
+}
+
+/// Bugs of data nodes, each with the scenario that needs its rule; whether random seeds notice it too.
+const OF_DATA_NODES: [(OfData, fn(), bool); 4] = [
+    (OfData::FloorsForgotten, visible::a_part_that_was_taken_back_is_worth_nothing, true),
+    (OfData::PartsOfFormerLife, visible::a_restarted_data_node_takes_no_part_that_it_may_have_given_back, true),
+    (OfData::HandsOverNothing, visible::what_a_data_node_has_answered_is_shown, true),
+    (OfData::AnsweredForgotten, visible::a_repeated_write_that_was_answered_is_answered_again, false),
+];
+
+#[test]
+fn data_nodes_need_their_rules() {
+    let named: BTreeSet<String> = OF_DATA_NODES.iter().map(|(bug, ..)| format!("{bug:?}")).collect();
+    assert_eq!(named, planted(include_str!("../../../data/src/planted.rs")));
+    for (bug, scenario, by_seeds) in OF_DATA_NODES {
+        onpath_data::planted::plant(Some(bug));
+        let caught = catch_unwind(scenario).is_err();
+        let found = |seed: &u64| !run(&shapes::lent(*seed)).violations.is_empty();
+        let seed = (1..=SEEDS_OF_PATHS).filter(|_| by_seeds).find(found);
+        onpath_data::planted::plant(None);
         println!("{bug:?}: noticed by seed {seed:?}");
         assert!(caught && seed.is_some() == by_seeds, "{bug:?}: by the scenario: {caught}, by seed {seed:?}");
     }

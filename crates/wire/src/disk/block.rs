@@ -5,7 +5,7 @@
 
 use super::record::Counter;
 use super::superblock::JournalId;
-use crate::ids::{DataId, InodeId, LogSeq, RecordSeq, RequestSeq, SessionId, Stamp};
+use crate::ids::{DataId, InodeId, LogSeq, RecordSeq, RequestSeq, SessionId, Stamp, Term};
 use crate::{stored_enum, stored_struct};
 use smallvec::SmallVec;
 
@@ -126,7 +126,9 @@ stored_struct! {
         /// Clear setuid and setgid.
         pub kill_suidgid: bool,
         /// First byte, if that was the end of the file, which the writer has reserved.
-        pub append: Option<u64>,
+        pub append: Option<u64>;
+        /// Number of the merge part under which this node has answered the write; none: its home answers.
+        1 => pub part: Option<u64>,
     }
 }
 
@@ -229,6 +231,11 @@ stored_enum! {
             /// The last of them. It grows.
             upto: u64,
         },
+        /// A start has found that power was lost before it.
+        10 => PowerLost {
+            /// Its term.
+            term: Term,
+        },
     }
 }
 
@@ -239,7 +246,10 @@ impl DataRecord {
             DataRecord::Written { merge, .. } | DataRecord::Changed { merge, .. } => Some(merge.data.inode),
             DataRecord::Trimmed { data, .. } | DataRecord::Dropped { data } => Some(data.inode),
             DataRecord::Restored { data, .. } | DataRecord::Voided { data } => Some(data.inode),
-            DataRecord::Settled { .. } | DataRecord::Floor { .. } | DataRecord::Reserved { .. } => None,
+            DataRecord::Settled { .. }
+            | DataRecord::Floor { .. }
+            | DataRecord::Reserved { .. }
+            | DataRecord::PowerLost { .. } => None,
         }
     }
 }
@@ -303,7 +313,9 @@ stored_struct! {
         /// What it wrote.
         pub data: DataId,
         /// Under which cut.
-        pub cut: u32,
+        pub cut: u32;
+        /// Number of the merge part under which this node has answered it.
+        1 => pub part: Option<u64>,
     }
 }
 
@@ -338,6 +350,7 @@ mod tests {
             oldest: RequestSeq(8),
             kill_suidgid: false,
             append: None,
+            part: None,
         };
         let extent = Extent { start: 0, phys: 5, crcs: SmallVec::from_slice(&[7]) };
         let record = DataRecord::Written { merge, stamp: Stamp(3), extents: vec![extent] };
@@ -357,6 +370,6 @@ mod tests {
             assert_eq!(record.inode(), None);
             assert_eq!(DataRecord::from_stored(&record.to_stored()), Ok(record));
         }
-        assert!(DataRecord::from_stored(&[9, 6, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0]).is_err());
+        assert!(DataRecord::from_stored(&[9, 7, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0]).is_err());
     }
 }

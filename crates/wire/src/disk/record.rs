@@ -64,6 +64,8 @@ stored_enum! {
         4 => CacheEpochs,
         /// Numbers of entries of such a memory.
         5 => EntryNumbers,
+        /// Merge parts, at a home that may have given some: 1 from then on.
+        6 => MergeParts,
     }
 }
 
@@ -428,11 +430,18 @@ mod tests {
     /// Their tags are keys of objects of checkpoints too.
     #[test]
     fn counters_have_their_tags() {
-        let all = [Counter::Births, Counter::Sessions, Counter::Positions, Counter::CacheEpochs, Counter::EntryNumbers];
+        let all = [
+            Counter::Births,
+            Counter::Sessions,
+            Counter::Positions,
+            Counter::CacheEpochs,
+            Counter::EntryNumbers,
+            Counter::MergeParts,
+        ];
         for (tag, counter) in (1..).zip(all) {
             assert_eq!(counter.to_stored(), [tag, 0]);
             assert_eq!(Counter::from_stored(&[tag, 0]), Ok(counter));
         }
-        assert_eq!(Counter::from_stored(&[6, 0]), Err(WireError::UnknownTag { what: "Counter", tag: 6 }));
+        assert_eq!(Counter::from_stored(&[7, 0]), Err(WireError::UnknownTag { what: "Counter", tag: 7 }));
     }
 }

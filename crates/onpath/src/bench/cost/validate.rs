@@ -168,6 +168,7 @@ fn measure(case: &Case, dir: &Path, files: u64) -> anyhow::Result<Outcome> {
         memory_bytes: None,
         path: None,
         tracking: TrackingOptions::default(),
+        visible_writes: false,
     };
     let server = ServerBuilder::open(dir, options, Arc::new(Unwatched))?.start()?;
     let threads = (0..case.threads).map(|_| Mutex::default()).collect();

@@ -1,0 +1,217 @@
+//! Merge parts: of which files this node answers writes by itself, and what their homes have yet to learn (V-1 to V-3).
+//!
+//! A part is taken up in the step that records a write, and only there. Parts are volatile: a node that has started again has none, and
+//! takes none of a home's until that has said which it gave last (V-3a). Writes that were answered are recorded as such, so that their homes
+//! learn them after a restart too, and a repeated request is answered again.
+//! Bounds: [`MERGE_PARTS_MAX`] parts, [`ANSWERED_MAX`] writes; beyond them homes answer.
+
+use crate::index::Index;
+use crate::ops::Job;
+use crate::planted::{self, Planted};
+use crate::state::{Node, State};
+use hashbrown::{HashMap, HashSet};
+use onpath_kernel::Gauge;
+use onpath_wire::data::{Answered, MergePart};
+use onpath_wire::disk::block::RecordedMerge;
+use onpath_wire::ids::{DataId, InodeId, LogSeq, RecordSeq, ShardId, Term};
+use onpath_wire::limits::{ANSWERED_MAX, HANDED_OVER_MAX, MERGE_PARTS_MAX};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A part that this node has.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    part: MergePart,
+    data: DataId,
+    cut: u32,
+    /// When a write was answered by it last, microseconds.
+    used_us: u64,
+}
+
+/// What a node has and owes.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    held: HashMap<InodeId, Held>,
+    /// Of each home that has said so: no part up to this one counts.
+    floors: BTreeMap<ShardId, MergePart>,
+    /// Homes that were asked, and have not answered.
+    asked: BTreeSet<ShardId>,
+    /// Writes that were answered, and whose homes have not learned them.
+    unlearned: BTreeMap<InodeId, BTreeSet<RecordSeq>>,
+    writes: usize,
+    /// Files of which a home is being told.
+    telling: HashSet<InodeId>,
+    /// Parts that are not used are looked for.
+    sweeping: bool,
+    /// Homes have learned something since they were told of a floor.
+    learned: bool,
+}
+
+/// What homes are told of in time.
+pub(crate) struct Due {
+    /// Parts that nobody has used for a while, and that were given back.
+    pub(crate) idle: Vec<(DataId, MergePart)>,
+    /// All answered writes up to here are learned; none if no home learned any since that was told.
+    pub(crate) floor: Option<LogSeq>,
+    /// There is nothing more to look after.
+    pub(crate) over: bool,
+}
+
+impl Parts {
+    /// Its tables.
+    pub(crate) fn gauges(&self) -> [Gauge; 2] {
+        [
+            Gauge::table("merge parts", self.held.len(), MERGE_PARTS_MAX),
+            Gauge::queue("answered writes to be learned by homes", self.writes, ANSWERED_MAX),
+        ]
+    }
+
+    /// The number of the part of this file, if the node has one; it may be shown a newer one.
+    fn number(&mut self, data: DataId, cut: u32, shown: Option<MergePart>, now_us: u64) -> Option<u64> {
+        let held = self.held.get_mut(&data.inode).filter(|held| (held.data, held.cut) == (data, cut))?;
+        (held.used_us, held.part) = (now_us, held.part.max(shown.unwrap_or_default()));
+        Some(held.part.number)
+    }
+
+    /// A home has said that no part up to this one counts.
+    pub(crate) fn raise_floor(&mut self, home: ShardId, floor: MergePart) {
+        self.asked.remove(&home);
+        let known = self.floors.entry(home).or_default();
+        *known = floor.max(*known);
+    }
+
+    /// A home takes the part of a file back.
+    pub(crate) fn give_back(&mut self, home: ShardId, inode: InodeId, floor: MergePart) {
+        if self.held.get(&inode).is_some_and(|held| held.part <= floor) {
+            self.held.remove(&inode);
+        }
+        self.raise_floor(home, floor);
+    }
+
+    /// A home takes all parts of terms before this one back.
+    pub(crate) fn give_back_all(&mut self, home: ShardId, term: Term, is_home: impl Fn(InodeId) -> bool) {
+        self.held.retain(|&inode, held| held.part.term >= term || !is_home(inode));
+        self.raise_floor(home, MergePart { term, number: 0 });
+    }
+
+    /// A write that was answered is recorded.
+    fn note(&mut self, inode: InodeId, seq: RecordSeq) {
+        self.writes += usize::from(self.unlearned.entry(inode).or_default().insert(seq));
+    }
+
+    /// A home has learned the writes of a file up to this position; their records.
+    pub(crate) fn learned(&mut self, inode: InodeId, last: LogSeq) -> Vec<RecordSeq> {
+        let Some(of_file) = self.unlearned.get_mut(&inode) else { return Vec::new() };
+        let left = of_file.split_off(&RecordSeq(last.0 + 1));
+        let learned = std::mem::replace(of_file, left);
+        if of_file.is_empty() {
+            self.unlearned.remove(&inode);
+        }
+        self.writes -= learned.len();
+        self.learned |= !learned.is_empty();
+        learned.into_iter().collect()
+    }
+
+    /// Nobody tells the home of this file any more.
+    pub(crate) fn end_telling(&mut self, inode: InodeId) {
+        self.telling.remove(&inode);
+    }
+
+    /// What has been idle since `since_us` is given back: in the same step no later write can be answered by it.
+    pub(crate) fn due(&mut self, since_us: u64, index: &Index, home: impl Fn(InodeId) -> ShardId) -> Due {
+        let unlearned = &self.unlearned;
+        let idle = self.held.extract_if(|inode, held| held.used_us <= since_us && !unlearned.contains_key(inode));
+        let mut idle: Vec<_> = idle.map(|(_, held)| (held.data, held.part)).collect();
+        idle.sort_unstable_by_key(|(data, _)| *data);
+        for &(data, part) in &idle {
+            self.raise_floor(home(data.inode), part);
+        }
+        let first = self.unlearned.values().filter_map(BTreeSet::first).min();
+        let floor = first.map_or(index.last.0, |first| first.0 - 1);
+        let floor = std::mem::take(&mut self.learned).then_some(LogSeq(floor));
+        let over = self.held.is_empty() && self.unlearned.is_empty() && floor.is_none();
+        self.sweeping = !over;
+        Due { idle, floor, over }
+    }
+}
+
+/// Whether the node may answer a write that it is about to record, by the part that it has or by the one that it is shown (V-1): the file's
+/// generation and cut are what it was told.
+pub(crate) fn take_up(core: &mut Node, data: DataId, cut: u32, shown: Option<MergePart>) -> Option<u64> {
+    let State { parts, config, .. } = &mut core.state;
+    let now_us = core.now.mono_us;
+    if parts.writes >= ANSWERED_MAX {
+        return None;
+    }
+    if let Some(number) = parts.number(data, cut, shown, now_us) {
+        return Some(number);
+    }
+    let part = shown?;
+    let home = config.map.home(data.inode);
+    let heard = parts.floors.get(&home).copied();
+    let unheard = planted::is(Planted::PartsOfFormerLife).then(MergePart::default);
+    let Some(floor) = heard.or(unheard) else {
+        if parts.asked.insert(home) {
+            core.start(Job::AskPart(home));
+        }
+        return None;
+    };
+    if part <= floor && !planted::is(Planted::FloorsForgotten) || parts.held.len() >= MERGE_PARTS_MAX {
+        return None;
+    }
+    parts.held.insert(data.inode, Held { part, data, cut, used_us: now_us });
+    Some(part.number)
+}
+
+/// A write that the node answers is recorded: its home will learn it.
+pub(crate) fn note(core: &mut Node, inode: InodeId, seq: RecordSeq) {
+    core.state.parts.note(inode, seq);
+    if core.state.parts.telling.insert(inode) {
+        core.start(Job::Tell(inode));
+    }
+    if !std::mem::replace(&mut core.state.parts.sweeping, true) {
+        core.start(Job::Sweep);
+    }
+}
+
+/// What the home of a file has yet to learn: the writes of each generation and cut together, in order.
+pub(crate) fn unlearned(core: &mut Node, inode: InodeId) -> Vec<Answered> {
+    let State { parts, index, .. } = &mut core.state;
+    let mut all: Vec<Answered> = Vec::new();
+    for seq in parts.unlearned.get(&inode).into_iter().flatten() {
+        let Some(&RecordedMerge { merge, stamp }) = index.range(inode).merges.get(seq) else { continue };
+        let (last, version) = (LogSeq(seq.0), index.last.0);
+        match all.last_mut().filter(|sum| (sum.data, sum.cut) == (merge.data, merge.cut)) {
+            Some(sum) => {
+                sum.end = sum.end.max(merge.end);
+                sum.kill_suidgid |= merge.kill_suidgid;
+                sum.stamp = sum.stamp.max(stamp);
+                sum.last = last;
+            }
+            None => {
+                let (data, cut, end, kill_suidgid) = (merge.data, merge.cut, merge.end, merge.kill_suidgid);
+                all.push(Answered { data, cut, end, blocks: 0, version, kill_suidgid, last, stamp });
+            }
+        }
+    }
+    for sum in &mut all {
+        sum.blocks = index.blocks_of(sum.data);
+    }
+    all
+}
+
+/// The same of files of this home, from `from` on; where there is no room for more.
+pub(crate) fn unlearned_by(core: &mut Node, home: ShardId, from: InodeId) -> (Vec<Answered>, Option<InodeId>) {
+    let State { parts, config, .. } = &core.state;
+    let of_home =
+        parts.unlearned.range(from..).map(|(inode, _)| *inode).filter(|inode| config.map.home(*inode) == home);
+    let inodes: Vec<InodeId> = of_home.take(HANDED_OVER_MAX + 1).collect();
+    let mut all = Vec::new();
+    for inode in inodes {
+        let of_file = unlearned(core, inode);
+        if !all.is_empty() && all.len() + of_file.len() > HANDED_OVER_MAX {
+            return (all, Some(inode));
+        }
+        all.extend(of_file);
+    }
+    (all, None)
+}

@@ -1,0 +1,222 @@
+//! Merge parts that this home has given, and the one way to take one back (V-1, V-3).
+//!
+//! While a data node has the part of a file it answers writes of it by itself, so that its home does not know size, times and set-id bits.
+//! Whatever shows or changes one of them, and whatever gives the file another generation or cut, goes through [`revoke`] with the inode
+//! locked. Parts are given with the inode locked for a change, so that none is given between a revocation and what it was made for. What the
+//! data node hands over is applied without a lock: whoever waits for it has one. Volatile: a home that has started again takes everything back
+//! that was given before, from each data node at once (V-3b).
+
+use super::{learn, policy};
+use crate::ops::named;
+use crate::planted::{self, Planted};
+use crate::shard::Job;
+use crate::state::commit::commit_unasked;
+use crate::state::{State, keys};
+use crate::{Core, Cx};
+use hashbrown::{HashMap, HashSet};
+use onpath_kernel::Mode;
+use onpath_wire::data::{Answered, DataReply, DataRequest, MergePart};
+use onpath_wire::disk::record::{Counter, Effect};
+use onpath_wire::ids::{InodeId, NodeId, RecordSeq};
+use onpath_wire::limits::MERGE_PARTS_MAX;
+use onpath_wire::packet::Packet;
+use std::collections::{BTreeSet, VecDeque};
+
+/// The parts that are given.
+#[derive(Debug, Default)]
+pub(crate) struct Lent {
+    /// The number of the last part of each file.
+    files: HashMap<InodeId, u64>,
+    /// Those in the order of their numbers; some are not lent any more, or by a later number.
+    order: VecDeque<(u64, InodeId)>,
+    /// The last number given.
+    number: u64,
+    /// Files whose parts are being taken back.
+    recalled: HashSet<InodeId>,
+    /// Data nodes that may have parts of former terms.
+    former: BTreeSet<NodeId>,
+    /// The record that parts may be given, until it is durable.
+    undurable: Option<RecordSeq>,
+    /// Parts may be given.
+    gives: bool,
+}
+
+impl Lent {
+    /// How many files are lent, as far as this term knows.
+    pub(crate) fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Whether this term has lent the file.
+    fn is_lent(&self, id: InodeId) -> bool {
+        !self.files.is_empty() && self.files.contains_key(&id)
+    }
+
+    /// Records up to this one are durable.
+    pub(crate) fn durable(&mut self, upto: RecordSeq) {
+        if self.undurable.is_some_and(|record| record <= upto) {
+            (self.undurable, self.gives) = (None, true);
+        }
+    }
+
+    /// The file is not lent any more, if this was its last part.
+    pub(crate) fn returned(&mut self, id: InodeId, number: u64) {
+        if self.files.get(&id) == Some(&number) {
+            self.files.remove(&id);
+        }
+    }
+
+    /// The inode is gone.
+    pub(crate) fn forget(&mut self, id: InodeId) {
+        if !self.files.is_empty() {
+            self.files.remove(&id);
+        }
+    }
+}
+
+/// A start: what former terms may have given is taken back, and parts may be given once it is durable that they may have been.
+pub(crate) fn begin(core: &mut Core) {
+    let may_be_lent = core.state.reserved.upto(Counter::MergeParts) > 0;
+    if may_be_lent {
+        let nodes: Vec<NodeId> = core.state.config.map.data_nodes().collect();
+        core.state.lent.former.extend(&nodes);
+        nodes.into_iter().for_each(|node| core.start(Job::TakeBackAll(node)));
+    }
+    if !core.state.config.gives_parts {
+        return;
+    }
+    core.state.lent.gives = may_be_lent;
+    if !may_be_lent {
+        commit_unasked(core, Effect::Reserved { counter: Counter::MergeParts, upto: 1 });
+        core.state.lent.undurable = Some(core.state.record_seq);
+    }
+}
+
+/// Gives the part of a file, whose inode is locked for a change; none if there are too many.
+pub(crate) fn give(core: &mut Core, id: InodeId) -> Option<MergePart> {
+    let term = core.state.config.term;
+    let lent = &mut core.state.lent;
+    if !lent.gives {
+        return None;
+    }
+    if lent.files.len() >= MERGE_PARTS_MAX && !lent.files.contains_key(&id) {
+        while let Some((number, oldest)) = lent.order.pop_front() {
+            if lent.files.get(&oldest) == Some(&number) {
+                core.start(Job::TakeBack(oldest));
+                break;
+            }
+        }
+        return None;
+    }
+    lent.number += 1;
+    lent.files.insert(id, lent.number);
+    lent.order.push_back((lent.number, id));
+    if lent.order.len() > 2 * MERGE_PARTS_MAX {
+        let Lent { order, files, .. } = lent;
+        order.retain(|(number, id)| files.get(id) == Some(number));
+    }
+    core.state.counters.merge_parts_given += 1;
+    Some(MergePart { term, number: core.state.lent.number })
+}
+
+/// The part that was given last.
+pub(crate) fn last(state: &State) -> MergePart {
+    MergePart { term: state.config.term, number: state.lent.number }
+}
+
+/// Whether a file may be lent: what its inode says is not all.
+pub(crate) fn is_lent(state: &State, id: InodeId) -> bool {
+    if planted::is(Planted::ShownWithoutRecall) {
+        return false;
+    }
+    state.lent.is_lent(id) || may_be_of_former_term(state, id)
+}
+
+/// Whether a data node may have a part of a file from a former term.
+fn may_be_of_former_term(state: &State, id: InodeId) -> bool {
+    let lent = &state.lent;
+    !lent.former.is_empty() && !state.births.is_new(id) && lent.former.contains(&state.config.map.data(id))
+}
+
+/// After this, and as long as the caller has the inode locked, nobody but its home answers writes of a file, and all that were answered are
+/// learned.
+pub(crate) async fn revoke(cx: &Cx, id: InodeId) {
+    if take_back(cx, id).await {
+        cx.with(|core| policy::recalled(core, id));
+    }
+}
+
+/// The same for who does not speak against lending the file again; whether it was lent.
+pub(crate) async fn take_back(cx: &Cx, id: InodeId) -> bool {
+    let lent = cx.with(|core| !id.is_directory() && is_lent(&core.state, id));
+    if lent {
+        Box::pin(ask_back(cx, id)).await;
+    }
+    lent
+}
+
+async fn ask_back(cx: &Cx, id: InodeId) {
+    cx.until(keys::FORMER_PARTS, |core| (!may_be_of_former_term(&core.state, id)).then_some(())).await;
+    loop {
+        let look = |core: &mut Core| {
+            let state = &mut core.state;
+            if !state.lent.is_lent(id) {
+                return Some(None);
+            }
+            state.lent.recalled.insert(id).then(|| Some(last(state)))
+        };
+        let Some(floor) = cx.until(keys::parts(id), look).await else { break };
+        let node = cx.with(|core| {
+            core.state.counters.merge_parts_recalled += 1;
+            core.state.config.map.data(id)
+        });
+        let request = DataRequest::HandOver { inode: id, floor };
+        let answer = cx.call(node, |core, seq| core.state.data_packet(seq, &request)).await;
+        cx.with(|core| {
+            core.state.lent.recalled.remove(&id);
+            if let Some((all, _)) = handed_over(&answer) {
+                learn::learn_all(core, cx, &all);
+                let number = core.state.lent.files.get(&id).copied().filter(|number| *number <= floor.number);
+                number.into_iter().for_each(|number| core.state.lent.returned(id, number));
+            }
+            core.wake(keys::parts(id));
+        });
+    }
+    // What was learned may have been learned after the lock was taken.
+    cx.with(|core| core.rest_on_object(cx.op(), keys::inode(id)));
+}
+
+fn handed_over(answer: &Packet) -> Option<(Vec<Answered>, Option<InodeId>)> {
+    match answer.body::<DataReply>() {
+        Ok(DataReply::HandedOver { all, more }) => Some((all, more)),
+        _ => None,
+    }
+}
+
+/// Takes everything back that former terms have given to a data node.
+pub(crate) async fn take_back_all(cx: &Cx, node: NodeId) {
+    let mut from = InodeId::NONE;
+    loop {
+        let make = |core: &mut Core, seq| {
+            let term = core.state.config.term;
+            core.state.data_packet(seq, &DataRequest::HandOverAll { term, from })
+        };
+        let answer = cx.call(node, make).await;
+        let Some((all, more)) = handed_over(&answer) else { continue };
+        cx.with(|core| learn::learn_all(core, cx, &all));
+        match more {
+            Some(next) if next > from => from = next,
+            _ => break,
+        }
+    }
+    cx.with(|core| {
+        core.state.lent.former.remove(&node);
+        core.wake(keys::FORMER_PARTS);
+    });
+}
+
+/// Takes the part of one file back that nobody has asked about.
+pub(crate) async fn take_back_one(cx: &Cx, id: InodeId) {
+    named::lock_inode(cx, id, Mode::Shared).await;
+    take_back(cx, id).await;
+}
