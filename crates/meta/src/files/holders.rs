@@ -52,6 +52,11 @@ impl Lent {
         !self.files.is_empty() && self.files.contains_key(&id)
     }
 
+    /// The number of the part that is lent of a file.
+    pub(crate) fn part_of(&self, id: InodeId) -> Option<u64> {
+        self.files.get(&id).copied()
+    }
+
     /// Records up to this one are durable.
     pub(crate) fn durable(&mut self, upto: RecordSeq) {
         if self.undurable.is_some_and(|record| record <= upto) {
@@ -176,7 +181,7 @@ async fn ask_back(cx: &Cx, id: InodeId) {
             core.state.lent.recalled.remove(&id);
             if let Some((all, _)) = handed_over(&answer) {
                 learn::learn_all(core, cx, &all);
-                let number = core.state.lent.files.get(&id).copied().filter(|number| *number <= floor.number);
+                let number = core.state.lent.part_of(id).filter(|number| *number <= floor.number);
                 number.into_iter().for_each(|number| core.state.lent.returned(id, number));
             }
             core.wake(keys::parts(id));
@@ -219,4 +224,29 @@ pub(crate) async fn take_back_all(cx: &Cx, node: NodeId) {
 pub(crate) async fn take_back_one(cx: &Cx, id: InodeId) {
     named::lock_inode(cx, id, Mode::Shared).await;
     take_back(cx, id).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Schedule G15.
+    #[test]
+    fn a_part_that_is_given_back_counts_if_it_was_the_last() {
+        let mut lent = Lent::default();
+        lent.files.insert(InodeId(7), 5);
+        lent.returned(InodeId(7), 4);
+        assert_eq!(lent.part_of(InodeId(7)), Some(5));
+        lent.returned(InodeId(7), 5);
+        assert_eq!((lent.part_of(InodeId(7)), lent.len()), (None, 0));
+    }
+
+    #[test]
+    fn nothing_is_given_before_it_is_durable_that_it_may_have_been() {
+        let mut lent = Lent { undurable: Some(RecordSeq(8)), ..Lent::default() };
+        lent.durable(RecordSeq(7));
+        assert!(!lent.gives);
+        lent.durable(RecordSeq(8));
+        assert!(lent.gives && lent.undurable.is_none());
+    }
 }

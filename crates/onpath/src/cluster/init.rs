@@ -1,7 +1,7 @@
 //! `onpath cluster init FILE NAME=ADDRESS[:PORT]…`: writes the configuration of a new cluster.
 
 use super::config::{Cluster, HOSTS_MAX};
-use crate::cli::{CommitMode, TrackingForm, absolute, say};
+use crate::cli::{CommitMode, TrackingForm, Writes, absolute, say};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use onpath_client::key;
@@ -40,6 +40,9 @@ pub(crate) struct InitArgs {
     /// Who knows that a directory has pending updates: its owner, or the dirty set of the switch.
     #[arg(long, value_enum, default_value = "owner")]
     tracking: TrackingForm,
+    /// Who answers writes of files.
+    #[arg(long, value_enum, default_value = "chain")]
+    writes: Writes,
     /// A further host that is a switch and nothing else; given several times, each has a range of the directories.
     #[arg(long, value_name = "NAME=ADDRESS[:PORT]", value_parser = parse_host)]
     switch: Vec<NewHost>,
@@ -170,10 +173,11 @@ fn text(args: &InitArgs, directory: &Path, shards: u16, key_file: &Path) -> anyh
     let id = u128::from_be_bytes(random_bytes()?);
     let commit = if args.commit == CommitMode::Sync { "sync" } else { "interval" };
     let tracking = if args.tracking == TrackingForm::Network { "network" } else { "owner" };
+    let writes = if args.writes == Writes::Visible { "writes = \"visible\"\n" } else { "" };
     let mut text = format!(
         "# A cluster of Onpath, the same file on every host; docs/cluster.md describes all keys.\n\n\
          [cluster]\nname = {:?}\n# The identity of the file system: never change it.\nid = \"{id:032x}\"\n\
-         shards = {shards}\ncommit = \"{commit}\"\ntracking = \"{tracking}\"\n",
+         shards = {shards}\ncommit = \"{commit}\"\ntracking = \"{tracking}\"\n{writes}",
         args.name
     );
     writeln!(text, "key_file = {:?}", key_file.to_string_lossy())?;

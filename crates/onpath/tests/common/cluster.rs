@@ -51,7 +51,7 @@ impl Default for Shape<'_> {
 }
 
 impl Shape<'_> {
-    /// As `ONPATH_COMMIT` and `ONPATH_TRACKING` say; the latter may be `xdp`, too. `ONPATH_SWITCHES` says how many switches there are then.
+    /// As `ONPATH_COMMIT` and `ONPATH_TRACKING` say, and all clusters as `ONPATH_WRITES` does; the latter may be `xdp`, too. `ONPATH_SWITCHES` says how many switches there are then.
     pub fn from_env() -> Shape<'static> {
         let tracking = std::env::var("ONPATH_TRACKING").unwrap_or_default();
         let (switch, xdp) = (tracking == "network" || tracking == "xdp", tracking == "xdp");
@@ -141,6 +141,9 @@ impl Cluster {
             let directory = state(&root, &disks, host);
             text.push_str(&format!("\n[[host]]\nname = {name:?}\nnumber = {number}\naddress = {address:?}\n"));
             text.push_str(&format!("directory = {directory:?}\npath = true\n"));
+        }
+        if std::env::var("ONPATH_WRITES").is_ok_and(|writes| writes == "visible") {
+            text = text.replacen("\ntracking = ", "\nwrites = \"visible\"\ntracking = ", 1);
         }
         if let Some(memory) = shape.meta_memory {
             text = text.replace("data = true\n", &format!("data = true\nmeta_memory = \"{memory}\"\n"));
