@@ -1,5 +1,6 @@
 //! A path node asks for the path parts of all directories (P-6), as many at a time as fit an answer: first of those that are in memory, in the
-//! order of ids, then of those that the store has.
+//! order of ids, then of those that the store has. What has come into memory since its turn there was over is granted with the latter, perhaps
+//! once more.
 
 use super::holders::Holder;
 use super::owner::path_part_now;
@@ -50,13 +51,14 @@ fn in_memory(core: &Core, after: InodeId) -> (Vec<InodeId>, Option<PathsFrom>) {
 }
 
 fn stored(core: &Core, after: InodeId) -> (Vec<InodeId>, Option<PathsFrom>) {
-    let (mut ids, mut seen, mut next) = (Vec::new(), 0, None);
+    let (mut ids, mut seen, mut read, mut next) = (Vec::new(), 0, 0, None);
     core.state.inodes.stored_after(after.is_some().then_some(after), &mut |id| {
         seen += 1;
-        if id.is_directory() && !core.state.inodes.knows(id) {
+        if id.is_directory() {
             ids.push(id);
+            read += usize::from(!core.state.inodes.knows(id));
         }
-        let more = seen < STORED_AT_A_TIME && ids.len() < READ_AT_A_TIME;
+        let more = seen < STORED_AT_A_TIME && read < READ_AT_A_TIME && ids.len() < PATHS_GRANTED_MAX;
         next = (!more).then_some(PathsFrom { after: id, stored: true });
         more
     });

@@ -3,6 +3,7 @@
 mod forwarded;
 mod hostile;
 mod living;
+mod loads;
 mod objects;
 mod sessions;
 mod writes;
