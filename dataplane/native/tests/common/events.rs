@@ -30,6 +30,8 @@ struct Source {
     /// The epoch of the table, and the last position.
     table: u16,
     position: u32,
+    /// Entry and position of some installs, which clears name.
+    installed: [(u32, u32); 8],
     bag: Vec<(u16, Vec<u8>)>,
 }
 
@@ -48,7 +50,8 @@ impl Source {
         let (index_bits, entry_bits) = (random.below(4), random.below(3));
         let config = Config { index_bits, stages, entry_bits, ..Config::whole(CLUSTER) };
         let position = POSITIONS[random.below(POSITIONS.len() as u32) as usize];
-        Source { random, config, epoch: 1, terms: [1; SHARDS.len()], counter: 0, table: 1, position, bag: vec![] }
+        let (terms, installed) = ([1; SHARDS.len()], [(0, position); 8]);
+        Source { random, config, epoch: 1, terms, counter: 0, table: 1, position, installed, bag: vec![] }
     }
 
     fn one_of<T: std::marker::Copy>(&mut self, of: &[T]) -> T {
@@ -200,11 +203,16 @@ impl Source {
         let op = self.one_of(VisibilityOp::ALL);
         let entries = self.config.entries() as u32 + u32::from(self.random.once_in(10));
         self.position = self.position.wrapping_add(1);
-        let ts = match op {
-            VisibilityOp::Look => 0,
-            VisibilityOp::Install => self.position.wrapping_sub(self.random.below(3)),
-            VisibilityOp::Clear => self.position.wrapping_sub(self.random.below(8)),
+        let (some, index) = (self.random.below(8) as usize, self.random.below(entries));
+        let (index, ts) = match op {
+            VisibilityOp::Look => (index, 0),
+            VisibilityOp::Install => (index, self.position.wrapping_sub(self.random.below(3))),
+            VisibilityOp::Clear if self.random.once_in(4) => (index, self.position),
+            VisibilityOp::Clear => self.installed[some],
         };
+        if op == VisibilityOp::Install {
+            self.installed[some] = (index, ts);
+        }
         let (home, seed) = (self.one_of(&SHARDS), self.random.word() as u8);
         let install = op == VisibilityOp::Install;
         let destination = match (install, self.random.once_in(3)) {
@@ -219,7 +227,7 @@ impl Source {
             shard: home,
             cluster: CLUSTER,
             destination,
-            index: self.random.below(entries),
+            index,
             fingerprint: 1 + self.random.below(3),
             ts,
             metadata: Metadata(if install { [seed; METADATA_BYTES] } else { [0; METADATA_BYTES] }),
