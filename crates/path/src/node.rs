@@ -37,8 +37,10 @@ impl PathNode {
             let (c, memory) = (core.state.counters, core.state.index.memory());
             vec![
                 ("directories_held", core.state.index.len() as u64),
-                ("paths_resolved", c.resolved),
-                ("paths_resolved_from_memory", c.held),
+                ("paths_resolved", c.resolved()),
+                ("paths_speculated", c.speculated),
+                ("paths_checked", c.checked),
+                ("paths_asked", c.asked),
                 ("requests_forwarded", c.forwarded),
                 ("names_asked", c.names_asked),
                 ("parts_granted", c.parts_granted),
@@ -56,7 +58,7 @@ impl PathNode {
         })
     }
 
-    /// Walks of which reachability bits have spared it to check each directory.
+    /// Paths that were followed in memory, of which reachability bits have spared it to check each directory.
     pub fn speculated(&self) -> u64 {
         self.kernel.with(|core| core.state.counters.speculated)
     }
