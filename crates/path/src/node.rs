@@ -129,6 +129,8 @@ fn receive(core: &mut Core<State>, packet: Packet) {
         (MessageKind::PeerAnswer, Some(NodeClass::Shard)) => {
             if core.open_call(header.seq).is_some_and(|(to, _)| to == header.source) {
                 core.answer(header.seq, packet);
+            } else if planted::is(Planted::CopiedLoad) {
+                load::installed_again(core, &header, &packet);
             }
             Some(())
         }
@@ -188,6 +190,9 @@ fn recall(core: &mut Core<State>, header: &Header, packet: &Packet) -> Option<()
     let Ok(Peer::Recall { dir, parts, job }) = packet.body() else { return None };
     if parts & part::PATH == 0 || header.source != NodeId::shard(core.state.config.map.home(dir)) {
         return None;
+    }
+    if planted::is(Planted::GivenUpUnanswered) && core.state.index.get(DirId(dir.0)).is_none() {
+        return Some(());
     }
     core.state.counters.recalls += 1;
     *core.state.taken.entry(header.source).or_default() += 1;

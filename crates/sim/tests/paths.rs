@@ -406,3 +406,67 @@ pub(crate) fn a_late_lease_is_a_short_one() {
     sc.let_go(cut);
     sc.ends_well();
 }
+
+/// A copy of what a home has granted with all its directories comes when one of them was taken back: it is nobody's (schedule K7b).
+#[test]
+pub(crate) fn a_copy_of_a_load_does_not_count() {
+    let (mut sc, walker) = with_walker(Scenario::with_loading_path_node(3));
+    let ([a, b], [a_id, b_id]) = way(&mut sc);
+    let has_a = move |m: &Message<'_>| match m.peer() {
+        Some(Peer::Paths { parts, .. }) => parts.iter().any(|granted| granted.dir == a_id),
+        _ => false,
+    };
+    let copy = sc.hold(has_a);
+    let behind_the_others = 3;
+    sc.world.crash(behind_the_others, false);
+    while sc.world.held(copy) == 0 {
+        sc.go_on_for(1_000_000);
+    }
+    sc.world.deliver_copy(copy);
+    sc.go_on_for(SILENT_NS);
+    assert_eq!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
+    sc.must(Request::SetAttr { id: a_id, set: mode(0o700) });
+    sc.world.stop_holding(copy);
+    sc.let_go(copy);
+    assert_eq!(follow(&mut sc, walker, &[&a, &b]), (a_id, 1));
+    sc.ends_well();
+}
+
+/// A path node has given up what its homes have granted, for want of room: they take it back all the same, and it says that it is not there.
+#[test]
+pub(crate) fn what_was_given_up_is_taken_back() {
+    let (mut sc, walker) = with_walker(Scenario::with_path_memory(3, IndexKind::Hi.bytes_min()));
+    let mut dirs = vec![];
+    // Each has a name of another length, for which the index takes a page.
+    while sc.world.counted_by_path_nodes("directories_given_up") == 0 {
+        let (id, name) = sc.directory_of(H, &format!("{:-<1$}", "d", 16 + 8 * dirs.len()));
+        assert_eq!(follow(&mut sc, walker, &[&name]), (id, 1));
+        dirs.push((id, name));
+    }
+    let inside = Name::new(b"in").expect("a short name");
+    for (id, name) in &dirs {
+        sc.must(Request::SetAttr { id: *id, set: mode(0o700) });
+        assert_eq!(follow(&mut sc, walker, &[name, &inside]), (*id, 1));
+    }
+    sc.ends_well();
+}
+
+/// Of who may be in the group that decides a path node is told before it says how far names lead.
+#[test]
+pub(crate) fn a_path_node_asks_who_is_in_a_group() {
+    let member = 4_100;
+    let mut sc = Scenario::with_path_node(3);
+    let callers =
+        [Caller::new(4_001, 4_001), Caller { groups: [member].into_iter().collect(), ..Caller::new(4_002, 4_002) }];
+    let walkers = callers.map(|caller| sc.world.add_session(&[caller]));
+    sc.go_on();
+    let ([a, b], [a_id, b_id]) = way(&mut sc);
+    for gid in [member, 0, member] {
+        let set = SetAttr { valid: set::MODE | set::GID, gid, ..mode(0o750) };
+        sc.must(Request::SetAttr { id: a_id, set });
+        let denied = (a_id, 1);
+        let expected = if gid == member { (b_id, 2) } else { denied };
+        assert_eq!(walkers.map(|walker| follow(&mut sc, walker, &[&a, &b])), [denied, expected], "group {gid}");
+    }
+    sc.ends_well();
+}
