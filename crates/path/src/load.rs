@@ -5,6 +5,7 @@ use crate::planted::{self, Planted};
 use crate::state::{Job, State};
 use hashbrown::HashMap;
 use onpath_kernel::{Answer, Core, Cx};
+use onpath_wire::header::Header;
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{NodeId, Term};
 use onpath_wire::limits::RECALL_TIMEOUT_US;
@@ -105,4 +106,11 @@ fn install(core: &mut Core<State>, home: NodeId, parts: &[DirPath], term: Term) 
         core.state.counters.parts_loaded += 1;
     }
     true
+}
+
+/// A copy of what a home has granted counts, which it must not.
+pub(crate) fn installed_again(core: &mut Core<State>, header: &Header, packet: &Packet) {
+    if let Ok(Peer::Paths { parts, .. }) = packet.body() {
+        install(core, header.source, &parts, header.term);
+    }
 }

@@ -37,8 +37,10 @@ impl PathNode {
             let (c, memory) = (core.state.counters, core.state.index.memory());
             vec![
                 ("directories_held", core.state.index.len() as u64),
-                ("paths_resolved", c.resolved),
-                ("paths_resolved_from_memory", c.held),
+                ("paths_resolved", c.resolved()),
+                ("paths_speculated", c.speculated),
+                ("paths_checked", c.checked),
+                ("paths_asked", c.asked),
                 ("requests_forwarded", c.forwarded),
                 ("names_asked", c.names_asked),
                 ("parts_granted", c.parts_granted),
@@ -56,7 +58,7 @@ impl PathNode {
         })
     }
 
-    /// Walks of which reachability bits have spared it to check each directory.
+    /// Paths that were followed in memory, of which reachability bits have spared it to check each directory.
     pub fn speculated(&self) -> u64 {
         self.kernel.with(|core| core.state.counters.speculated)
     }
@@ -127,6 +129,8 @@ fn receive(core: &mut Core<State>, packet: Packet) {
         (MessageKind::PeerAnswer, Some(NodeClass::Shard)) => {
             if core.open_call(header.seq).is_some_and(|(to, _)| to == header.source) {
                 core.answer(header.seq, packet);
+            } else if planted::is(Planted::CopiedLoad) {
+                load::installed_again(core, &header, &packet);
             }
             Some(())
         }
@@ -186,6 +190,9 @@ fn recall(core: &mut Core<State>, header: &Header, packet: &Packet) -> Option<()
     let Ok(Peer::Recall { dir, parts, job }) = packet.body() else { return None };
     if parts & part::PATH == 0 || header.source != NodeId::shard(core.state.config.map.home(dir)) {
         return None;
+    }
+    if planted::is(Planted::GivenUpUnanswered) && core.state.index.get(DirId(dir.0)).is_none() {
+        return Some(());
     }
     core.state.counters.recalls += 1;
     *core.state.taken.entry(header.source).or_default() += 1;

@@ -17,6 +17,12 @@ pub enum Planted {
     LeaseFromAnswer,
     /// P-6: what a home has granted with all others counts although it has taken something back since (schedule K7).
     OvertakenLoad,
+    /// P-6: what a home has granted with all others counts once more, when a copy of it comes (schedule K7b).
+    CopiedLoad,
+    /// P-1: what was given up for want of room is not given back, since it is not there.
+    GivenUpUnanswered,
+    /// P-3: who may be in a group is believed to be.
+    AnyGroup,
 }
 
 onpath_kernel::planted!();

@@ -80,12 +80,12 @@ pub(crate) struct Asking {
 /// What happened since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counters {
-    /// Requests that were answered.
-    pub(crate) resolved: u64,
-    /// Those of them for which no shard was asked.
-    pub(crate) held: u64,
-    /// Walks of which reachability bits have spared it to check each directory.
+    /// Paths that were followed in memory, of which reachability bits have spared it to check each directory.
     pub(crate) speculated: u64,
+    /// Paths that were followed in memory, each directory of which was checked.
+    pub(crate) checked: u64,
+    /// Paths about which shards were asked.
+    pub(crate) asked: u64,
     /// Requests that were passed on to the site of the last name.
     pub(crate) forwarded: u64,
     /// Names about which sites were asked.
@@ -106,6 +106,33 @@ pub(crate) struct Counters {
     pub(crate) busy: u64,
     /// Messages that make no sense.
     pub(crate) malformed: u64,
+}
+
+impl Counters {
+    /// A path was followed.
+    pub(crate) fn count(&mut self, by: By) {
+        match by {
+            By::Bits => self.speculated += 1,
+            By::Checks => self.checked += 1,
+            By::Shards => self.asked += 1,
+        }
+    }
+
+    /// Requests that were answered.
+    pub(crate) fn resolved(&self) -> u64 {
+        self.speculated + self.checked + self.asked
+    }
+}
+
+/// What has said how far a path leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// What is held, by its reachability bits.
+    Bits,
+    /// What is held, each directory of which was checked.
+    Checks,
+    /// Shards were asked before.
+    Shards,
 }
 
 /// A path node's state.

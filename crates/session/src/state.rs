@@ -425,7 +425,8 @@ impl State {
             asked.tell_until(self.lease.until_ns);
             // What the request rests on stays what it was (schedule K6).
             if planted::is(Planted::PresentPosition) && asked.made_at.is_some() {
-                asked.made_at = to.as_shard().and_then(|shard| self.ways.heard(self.ways.asks()?, shard));
+                let present = to.as_shard().and_then(|shard| self.ways.heard(self.ways.asks()?, shard));
+                asked.made_at = present.or(asked.made_at);
             }
         }
         packet.restamp(&header);

@@ -8,6 +8,7 @@ use crate::client::Asked;
 use crate::model::Caller;
 use crate::world::{HoldId, Message, World, WorldConfig};
 use onpath_meta::{ShardBounds, SyncPolicy};
+use onpath_path::IndexKind;
 use onpath_wire::attr::AttrWire;
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
@@ -93,6 +94,16 @@ impl Scenario {
     /// The same with a path node.
     pub fn with_path_node(shards: u16) -> Scenario {
         Scenario::of(WorldConfig { path_nodes: 1, ..calm(shards) })
+    }
+
+    /// The same with one that keeps them in this index.
+    pub fn with_path_index(shards: u16, path_index: IndexKind) -> Scenario {
+        Scenario::of(WorldConfig { path_nodes: 1, path_index, ..calm(shards) })
+    }
+
+    /// The same with one that has so many bytes of memory for them.
+    pub fn with_path_memory(shards: u16, path_bytes: usize) -> Scenario {
+        Scenario::of(WorldConfig { path_nodes: 1, path_bytes, ..calm(shards) })
     }
 
     /// The same with one that asks for all directories when it starts.

@@ -3,6 +3,7 @@
 //! S is the site of a name, H the home of what it leads to, C the site of a new name, Q the path node.
 
 use crate::shapes;
+use onpath_path::IndexKind;
 use onpath_session::fs::{FsOp, FsReply, FsResult};
 use onpath_sim::model::Caller;
 use onpath_sim::run;
@@ -14,7 +15,7 @@ use onpath_wire::limits::PATH_LEASE_MS;
 use onpath_wire::name::Name;
 use onpath_wire::peer::{GrantResult, Peer};
 use onpath_wire::reply::Reply;
-use onpath_wire::request::Request;
+use onpath_wire::request::{Request, SetAttr, set};
 
 pub(crate) const H: u16 = 0;
 pub(crate) const S: u16 = 1;
@@ -100,6 +101,43 @@ fn what_is_held_is_not_asked_for() {
     sc.hold(|m| m.from() == NodeId::path(0) && m.to().as_shard().is_some());
     assert_eq!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
     sc.ends_well();
+}
+
+/// A path is counted by what has said how far it leads: reachability bits, the directories that are held, or shards.
+#[test]
+fn a_path_is_counted_once() {
+    for (index, has_bits) in [(IndexKind::Hi, false), (IndexKind::Mart, true), (IndexKind::Art, true)] {
+        let (mut sc, walker) = with_walker(Scenario::with_path_index(3, index));
+        let ([a, b], [a_id, b_id]) = way(&mut sc);
+        // Bits are those of a class, which is known of who is in the group.
+        sc.must(Request::SetAttr { id: b_id, set: SetAttr { valid: set::GID, gid: 4_001, ..SetAttr::default() } });
+        let count = |sc: &Scenario| {
+            ["paths_resolved", "paths_speculated", "paths_checked", "paths_asked"]
+                .map(|name| sc.world.counted_by_path_nodes(name))
+        };
+        assert_eq!((follow(&mut sc, walker, &[&a, &b]), count(&sc)), ((b_id, 2), [1, 0, 0, 1]), "{index:?}");
+        let held = if has_bits { [2, 1, 0, 1] } else { [2, 0, 1, 1] };
+        assert_eq!((follow(&mut sc, walker, &[&a, &b]), count(&sc)), ((b_id, 2), held), "{index:?}");
+        // The bits are of paths from the root on.
+        let op = FsOp::Resolve { from: a_id, names: vec![b.clone()], look: false, kept: true };
+        let unique = sc.world.system_call(walker, 0, op);
+        let checked = if has_bits { [3, 1, 1, 1] } else { [3, 0, 2, 1] };
+        assert_eq!((end(&mut sc, unique), count(&sc)), ((b_id, 1), checked), "{index:?}");
+        // What was taken back is asked for. Before a walker is denied, it is asked what else they may: that is a request of its own.
+        sc.must(Request::SetAttr { id: a_id, set: mode(0o700) });
+        let [_, bits, checks, _] = checked;
+        assert_eq!(
+            (follow(&mut sc, walker, &[&a, &b]), count(&sc)),
+            ((a_id, 1), [5, bits, checks + 1, 2]),
+            "{index:?}"
+        );
+        assert_eq!(
+            (follow(&mut sc, walker, &[&a, &b]), count(&sc)),
+            ((a_id, 1), [7, bits, checks + 3, 2]),
+            "{index:?}"
+        );
+        sc.ends_well();
+    }
 }
 
 /// What the last name is its site tells who has asked, by one request of the path node in his name; the site may have begun anew since.
@@ -366,5 +404,69 @@ pub(crate) fn a_late_lease_is_a_short_one() {
     assert_ne!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
     sc.world.stop_holding(cut);
     sc.let_go(cut);
+    sc.ends_well();
+}
+
+/// A copy of what a home has granted with all its directories comes when one of them was taken back: it is nobody's (schedule K7b).
+#[test]
+pub(crate) fn a_copy_of_a_load_does_not_count() {
+    let (mut sc, walker) = with_walker(Scenario::with_loading_path_node(3));
+    let ([a, b], [a_id, b_id]) = way(&mut sc);
+    let has_a = move |m: &Message<'_>| match m.peer() {
+        Some(Peer::Paths { parts, .. }) => parts.iter().any(|granted| granted.dir == a_id),
+        _ => false,
+    };
+    let copy = sc.hold(has_a);
+    let behind_the_others = 3;
+    sc.world.crash(behind_the_others, false);
+    while sc.world.held(copy) == 0 {
+        sc.go_on_for(1_000_000);
+    }
+    sc.world.deliver_copy(copy);
+    sc.go_on_for(SILENT_NS);
+    assert_eq!(follow(&mut sc, walker, &[&a, &b]), (b_id, 2));
+    sc.must(Request::SetAttr { id: a_id, set: mode(0o700) });
+    sc.world.stop_holding(copy);
+    sc.let_go(copy);
+    assert_eq!(follow(&mut sc, walker, &[&a, &b]), (a_id, 1));
+    sc.ends_well();
+}
+
+/// A path node has given up what its homes have granted, for want of room: they take it back all the same, and it says that it is not there.
+#[test]
+pub(crate) fn what_was_given_up_is_taken_back() {
+    let (mut sc, walker) = with_walker(Scenario::with_path_memory(3, IndexKind::Hi.bytes_min()));
+    let mut dirs = vec![];
+    // Each has a name of another length, for which the index takes a page.
+    while sc.world.counted_by_path_nodes("directories_given_up") == 0 {
+        let (id, name) = sc.directory_of(H, &format!("{:-<1$}", "d", 16 + 8 * dirs.len()));
+        assert_eq!(follow(&mut sc, walker, &[&name]), (id, 1));
+        dirs.push((id, name));
+    }
+    let inside = Name::new(b"in").expect("a short name");
+    for (id, name) in &dirs {
+        sc.must(Request::SetAttr { id: *id, set: mode(0o700) });
+        assert_eq!(follow(&mut sc, walker, &[name, &inside]), (*id, 1));
+    }
+    sc.ends_well();
+}
+
+/// Of who may be in the group that decides a path node is told before it says how far names lead.
+#[test]
+pub(crate) fn a_path_node_asks_who_is_in_a_group() {
+    let member = 4_100;
+    let mut sc = Scenario::with_path_node(3);
+    let callers =
+        [Caller::new(4_001, 4_001), Caller { groups: [member].into_iter().collect(), ..Caller::new(4_002, 4_002) }];
+    let walkers = callers.map(|caller| sc.world.add_session(&[caller]));
+    sc.go_on();
+    let ([a, b], [a_id, b_id]) = way(&mut sc);
+    for gid in [member, 0, member] {
+        let set = SetAttr { valid: set::MODE | set::GID, gid, ..mode(0o750) };
+        sc.must(Request::SetAttr { id: a_id, set });
+        let denied = (a_id, 1);
+        let expected = if gid == member { (b_id, 2) } else { denied };
+        assert_eq!(walkers.map(|walker| follow(&mut sc, walker, &[&a, &b])), [denied, expected], "group {gid}");
+    }
     sc.ends_well();
 }

@@ -170,11 +170,26 @@ const PATH: Group = Group {
     metrics: &[
         of(Gauge, "directories_held", "Directories of which it knows where they are and who may search them."),
         of(Counter, "paths_resolved", "Requests to follow names answered."),
-        of(Counter, "paths_resolved_from_memory", "Of these, requests for which no shard was asked."),
+        of(
+            Counter,
+            "paths_speculated",
+            "Of these, those that reachability bits have allowed, without a check of each directory; no shard was asked. The index hi \
+             has no such bits.",
+        ),
+        of(
+            Counter,
+            "paths_checked",
+            "Of the paths resolved, those for which each directory was checked in memory, and no shard was asked.",
+        ),
+        of(
+            Counter,
+            "paths_asked",
+            "Of the paths resolved, those about which shards were asked. Those speculated, checked and asked are all.",
+        ),
         of(
             Counter,
             "requests_forwarded",
-            "Of these, requests passed on to the site of their last name, which has answered.",
+            "Of the paths resolved, those passed on to the site of their last name, which has answered.",
         ),
         of(Counter, "names_asked", "Names about which their sites were asked."),
         of(Counter, "parts_granted", "Path parts that homes of directories have granted."),

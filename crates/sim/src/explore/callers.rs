@@ -2,7 +2,7 @@
 
 use super::files::Files;
 use super::paths::Walkers;
-use crate::world::{Finished, World};
+use crate::world::{Finished, Thread, World};
 
 /// Virtual time in which a call is answered when nothing goes wrong, ns.
 const ANSWERED_NS: u64 = 60_000_000_000;
@@ -18,12 +18,12 @@ pub(super) enum Callers {
 }
 
 impl Callers {
-    /// The sessions that have something to call.
-    pub(super) fn sessions(&self) -> Vec<usize> {
+    /// The threads that have something to call.
+    pub(super) fn threads(&self) -> Vec<Thread> {
         match self {
             Callers::None => vec![],
-            Callers::Files(files) => files.sessions().collect(),
-            Callers::Walkers(walkers) => walkers.sessions().collect(),
+            Callers::Files(files) => files.sessions().map(only_thread).collect(),
+            Callers::Walkers(walkers) => walkers.threads().collect(),
         }
     }
 
@@ -45,23 +45,23 @@ impl Callers {
         }
     }
 
-    /// A session makes its next call; whether it makes another one soon.
-    pub(super) fn call_next(&mut self, world: &mut World, session: usize) -> bool {
+    /// A thread makes its next call; whether it makes another one soon.
+    pub(super) fn call_next(&mut self, world: &mut World, thread: Thread) -> bool {
         match self {
             Callers::None => false,
-            Callers::Files(files) => files.call_next(world, session),
+            Callers::Files(files) => files.call_next(world, thread.session),
             Callers::Walkers(walkers) => {
-                walkers.call_next(world, session);
+                walkers.call_next(world, thread);
                 false
             }
         }
     }
 
-    /// A call is answered; the session that made it, if it has another one to make.
-    pub(super) fn answered(&mut self, world: &mut World, finished: Finished) -> Option<usize> {
+    /// A call is answered; the thread that made it, if it has another one to make.
+    pub(super) fn answered(&mut self, world: &mut World, finished: Finished) -> Option<Thread> {
         match self {
             Callers::None => None,
-            Callers::Files(files) => files.answered(world, finished),
+            Callers::Files(files) => files.answered(world, finished).map(only_thread),
             Callers::Walkers(walkers) => walkers.answered(world, finished),
         }
     }
@@ -84,6 +84,11 @@ impl Callers {
     pub(super) fn judge_what_was_acknowledged(&self) -> bool {
         !matches!(self, Callers::None)
     }
+}
+
+/// Sessions with files have one thread each.
+fn only_thread(session: usize) -> Thread {
+    Thread { session, number: 0 }
 }
 
 /// The next answer in peace, if one comes.

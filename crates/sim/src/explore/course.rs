@@ -58,9 +58,7 @@ impl Course {
         sc.go_on();
         sc.world.narrator = narrator;
         sc.world.steer(asked);
-        for session in callers.sessions() {
-            sc.world.will_call(session);
-        }
+        callers.threads().into_iter().for_each(|thread| sc.world.will_call(thread));
         Course { world: sc.world, callers, step: 0, usual: true }
     }
 
@@ -76,10 +74,10 @@ impl Course {
     /// An item of the pool happens; perhaps its process dies on the way.
     fn perform(&mut self, index: usize, death: Option<Death>) {
         let calls = self.world.perform(index, death);
-        if let Some(session) = calls
-            && self.callers.call_next(&mut self.world, session)
+        if let Some(thread) = calls
+            && self.callers.call_next(&mut self.world, thread)
         {
-            self.world.will_call(session);
+            self.world.will_call(thread);
         }
     }
 
@@ -87,8 +85,8 @@ impl Course {
     fn made(&mut self) {
         self.step += 1;
         while let Some(finished) = self.world.finished() {
-            if let Some(session) = self.callers.answered(&mut self.world, finished) {
-                self.world.will_call(session);
+            if let Some(thread) = self.callers.answered(&mut self.world, finished) {
+                self.world.will_call(thread);
             }
         }
     }

@@ -14,6 +14,10 @@ use std::collections::BTreeMap;
 
 /// Who walks.
 pub(crate) const WALKER: u32 = 4_001;
+/// A group of theirs, which nobody knows who is not told.
+pub(crate) const GROUP: u32 = 4_100;
+/// The group to which everything belongs at first: they are not in it.
+const OTHERS: u32 = 0;
 /// Bits that let who walks search a directory, and change it: the tree is somebody else's.
 const SEARCH: u16 = 0o001;
 const CHANGE: u16 = 0o003;
@@ -33,16 +37,19 @@ struct Inode {
     mode: u16,
     /// What an ACL lets who walks do, if there is one.
     acl: Option<u16>,
+    /// It belongs to a group of those who walk.
+    of_group: bool,
 }
 
 impl Inode {
     fn new(is: Is, mode: u16) -> Inode {
-        Inode { is, mode, acl: None }
+        Inode { is, mode, acl: None, of_group: false }
     }
 
     /// Whether who walks has all these permissions. What an ACL grants is limited by its mask, which the bits of the group are.
     fn lets(&self, wanted: u16) -> bool {
-        let has = self.acl.map_or(self.mode, |acl| acl & self.mode >> 3);
+        let bits = if self.of_group { self.mode >> 3 } else { self.mode };
+        let has = self.acl.map_or(bits, |acl| acl & self.mode >> 3);
         has & wanted == wanted
     }
 }
@@ -75,6 +82,11 @@ pub(crate) enum Change {
         id: InodeId,
         mode: u16,
     },
+    /// It belongs to a group of those who walk, or to one in which they are not.
+    Chgrp {
+        id: InodeId,
+        of_group: bool,
+    },
     /// An ACL gives these permissions to who walks, and `mode` becomes those of all others; or there is none any more.
     Acl {
         id: InodeId,
@@ -103,6 +115,10 @@ impl Change {
             }
             Change::Chmod { id, mode } => {
                 let set = SetAttr { valid: set::MODE, mode, ..SetAttr::default() };
+                FsOp::SetAttr { id, set, handle: None }
+            }
+            Change::Chgrp { id, of_group } => {
+                let set = SetAttr { valid: set::GID, gid: if of_group { GROUP } else { OTHERS }, ..SetAttr::default() };
                 FsOp::SetAttr { id, set, handle: None }
             }
             Change::Acl { id, acl: None } => FsOp::RemoveXattr { id, name: acl_name() },
@@ -233,7 +249,7 @@ impl Tree {
     /// Whether a change is of what has no name any more. Its home may have it still, as it has what is open: then the change succeeds, and
     /// nobody sees it.
     pub(crate) fn is_of_gone(&self, change: &Change) -> bool {
-        matches!(change, Change::Chmod { id, .. } | Change::Acl { id, .. } if !self.has(*id))
+        matches!(change, Change::Chmod { id, .. } | Change::Chgrp { id, .. } | Change::Acl { id, .. } if !self.has(*id))
     }
 
     /// For what a change may be refused: it succeeds if there is nothing.
@@ -265,10 +281,10 @@ impl Tree {
                 Some(_) => {}
             },
             Change::Rename { from, to, flags } => self.refuses_rename(from, to, *flags, &mut why),
-            Change::Chmod { id, .. } | Change::Acl { id, .. } if !self.has(*id) => {
+            Change::Chmod { id, .. } | Change::Chgrp { id, .. } | Change::Acl { id, .. } if !self.has(*id) => {
                 why.extend([Errno::ENOENT, Errno::ESTALE]);
             }
-            Change::Chmod { .. } | Change::Acl { .. } => {}
+            Change::Chmod { .. } | Change::Chgrp { .. } | Change::Acl { .. } => {}
         }
         why
     }
@@ -324,6 +340,7 @@ impl Tree {
                 }
             }
             Change::Chmod { id, mode } => self.inodes.get_mut(&id).expect("it is not refused").mode = mode,
+            Change::Chgrp { id, of_group } => self.inodes.get_mut(&id).expect("it is not refused").of_group = of_group,
             Change::Acl { id, acl } => {
                 let inode = self.inodes.get_mut(&id).expect("it is not refused");
                 inode.acl = acl.map(|(perm, _)| perm);

@@ -25,7 +25,7 @@ pub use config::{Commit, WorldConfig};
 pub use faults::{FaultConfig, FaultCounters};
 pub use hold::{HoldId, Message};
 pub use sessions::Finished;
-pub(crate) use steer::{Death, Place, Thing};
+pub(crate) use steer::{Death, Place, Thing, Thread};
 
 use crate::check::{Checker, Load};
 use crate::client::{Client, Completed};

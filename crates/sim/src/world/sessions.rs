@@ -4,6 +4,7 @@ use super::World;
 use super::faults::{Asked, shown};
 use super::halves::Half;
 use super::kernel::KernelCache;
+use super::process::Server;
 use super::queue::Event;
 use super::role::Role;
 use crate::check::Rest;
@@ -233,6 +234,21 @@ impl World {
             }
         }
         rest
+    }
+
+    /// A figure of all path nodes together, as `onpath status` has it.
+    ///
+    /// # Panics
+    /// There is no such figure.
+    pub fn counted_by_path_nodes(&self, name: &str) -> u64 {
+        let servers = self.processes.iter().flat_map(|process| &process.servers);
+        let figure = |server: &Server| match &server.role {
+            Role::Path(path) => {
+                path.status().into_iter().find(|(of, _)| *of == name).expect("a figure of path nodes").1
+            }
+            _ => 0,
+        };
+        servers.map(figure).sum()
     }
 
     /// Sessions that the registry holds to be alive.

@@ -25,6 +25,13 @@ pub(crate) enum Place {
     Client(u32),
 }
 
+/// A thread of a session, by the numbers of both.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Thread {
+    pub(crate) session: usize,
+    pub(crate) number: u32,
+}
+
 /// Something under way.
 #[derive(Clone, Debug)]
 pub(crate) enum Thing {
@@ -34,8 +41,8 @@ pub(crate) enum Thing {
     Disk(Event),
     /// A client is about to ask its next question.
     Ask(usize),
-    /// A session is about to make its next call.
-    Call(usize),
+    /// A thread of a session is about to make its next call.
+    Call(Thread),
 }
 
 /// Something in the pool.
@@ -96,7 +103,7 @@ impl Thing {
             }
             Thing::Disk(event) => fold(1, format!("{event:?}").as_bytes()),
             Thing::Ask(client) => fold(2, &client.to_le_bytes()),
-            Thing::Call(session) => fold(3, &session.to_le_bytes()),
+            Thing::Call(Thread { session, number }) => fold(3 + u64::from(*number), &session.to_le_bytes()),
         }
     }
 }
@@ -276,16 +283,16 @@ impl World {
         self.steering().insert(copy);
     }
 
-    /// A session is about to make a call.
-    pub(crate) fn will_call(&mut self, session: usize) {
-        let place = Place::Client(self.sessions[session].node.number());
+    /// A thread of a session is about to make a call.
+    pub(crate) fn will_call(&mut self, thread: Thread) {
+        let place = Place::Client(self.sessions[thread.session].node.number());
         let steered = self.steering();
-        steered.at = (place, u32::MAX / 2);
-        steered.push(place, Thing::Call(session));
+        steered.at = (place, u32::MAX / 2 + thread.number);
+        steered.push(place, Thing::Call(thread));
     }
 
-    /// An item of the pool happens; perhaps its process dies on the way. The session that is to make its call now.
-    pub(crate) fn perform(&mut self, index: usize, death: Option<Death>) -> Option<usize> {
+    /// An item of the pool happens; perhaps its process dies on the way. The thread that is to make its call now.
+    pub(crate) fn perform(&mut self, index: usize, death: Option<Death>) -> Option<Thread> {
         let now_ns = self.now_ns;
         let steered = self.steering();
         let item = steered.pool.remove(index);
@@ -300,7 +307,7 @@ impl World {
                 let asked = self.steering().programs.get_mut(&client).and_then(VecDeque::pop_front);
                 self.submit(client, asked.expect("a client asks once"));
             }
-            Thing::Call(session) => calls = Some(session),
+            Thing::Call(thread) => calls = Some(thread),
         }
         self.steering().death = None;
         self.after_step();

@@ -108,13 +108,16 @@ fn every_scenario_fails_without_its_rule() {
 }
 
 /// Bugs of path nodes, each with the scenario that needs its rule; whether random seeds notice it too.
-const OF_PATH_NODES: [(OfPath, fn(), bool); 6] = [
+const OF_PATH_NODES: [(OfPath, fn(), bool); 9] = [
     (OfPath::KeepsRecalled, paths::who_moved_is_not_where_it_was, true),
     (OfPath::OvertakenGrant, paths::a_path_part_that_a_recall_overtook_does_not_count, true),
     (OfPath::OvertakenGrant, paths::nor_does_one_that_came_with_its_name, true),
     (OfPath::NamedAsAsked, paths::a_grant_says_where_it_is, true),
     (OfPath::LeadsBeyondLease, paths::who_is_not_heard_of_leads_nowhere, false),
     (OfPath::LeaseFromAnswer, paths::a_late_lease_is_a_short_one, false),
+    (OfPath::CopiedLoad, paths::a_copy_of_a_load_does_not_count, false),
+    (OfPath::GivenUpUnanswered, paths::what_was_given_up_is_taken_back, false),
+    (OfPath::AnyGroup, paths::a_path_node_asks_who_is_in_a_group, false),
 ];
 
 #[test]

@@ -1,5 +1,6 @@
 //! Situations of paths: path nodes, ways that sessions keep, and those who change what is on them. What everybody saw is judged as one history.
 
+mod beginnings;
 mod history;
 mod scene;
 mod situations;

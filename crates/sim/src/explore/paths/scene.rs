@@ -2,7 +2,8 @@
 
 use super::walk::Names;
 use crate::scenario::{Scenario, make, rename};
-use crate::users::tree::{Is, Tree};
+use crate::users::tree::{Change, Is, Tree};
+use onpath_session::fs::FsOp;
 use onpath_wire::codec::Blob;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
@@ -17,6 +18,8 @@ pub(super) struct Has {
     path: &'static str,
     /// The site of its name.
     site: u16,
+    /// Bytes that its name has at least.
+    width: usize,
     /// Nothing has this name if there is none.
     what: Option<What>,
 }
@@ -25,36 +28,57 @@ struct What {
     kind: Kind,
     home: u16,
     mode: u16,
+    /// It belongs to a group of those who walk.
+    of_group: bool,
     target: &'static str,
+}
+
+impl Has {
+    const fn new(path: &'static str, site: u16, kind: Kind, home: u16, mode: u16) -> Has {
+        Has { path, site, width: 0, what: Some(What { kind, home, mode, of_group: false, target: "" }) }
+    }
+
+    /// The same with a name of so many bytes, and one or two more. Of names that long an index holds those of each multiple of eight in a page of
+    /// its own, so that few of them take all its room.
+    pub(super) const fn wide(self, width: usize) -> Has {
+        Has { width, ..self }
+    }
 }
 
 /// A directory that everybody may search.
 pub(super) const fn dir(path: &'static str, site: u16, home: u16) -> Has {
-    Has { path, site, what: Some(What { kind: Kind::Directory, home, mode: 0o755, target: "" }) }
+    Has::new(path, site, Kind::Directory, home, 0o755)
 }
 
 /// A directory in which everybody may make things.
 pub(super) const fn open_dir(path: &'static str, site: u16, home: u16) -> Has {
-    Has { path, site, what: Some(What { kind: Kind::Directory, home, mode: 0o777, target: "" }) }
+    Has::new(path, site, Kind::Directory, home, 0o777)
 }
 
 /// A directory that nobody may search.
 pub(super) const fn closed_dir(path: &'static str, site: u16, home: u16) -> Has {
-    Has { path, site, what: Some(What { kind: Kind::Directory, home, mode: 0o700, target: "" }) }
+    Has::new(path, site, Kind::Directory, home, 0o700)
+}
+
+/// A directory that a group may search in which those are who walk, and nobody else.
+pub(super) const fn group_dir(path: &'static str, site: u16, home: u16) -> Has {
+    let what = What { kind: Kind::Directory, home, mode: 0o750, of_group: true, target: "" };
+    Has { path, site, width: 0, what: Some(what) }
 }
 
 pub(super) const fn file(path: &'static str, site: u16, home: u16) -> Has {
-    Has { path, site, what: Some(What { kind: Kind::File, home, mode: 0o644, target: "" }) }
+    Has::new(path, site, Kind::File, home, 0o644)
 }
 
 /// A link that leads from the root on.
 pub(super) const fn link(path: &'static str, site: u16, target: &'static str) -> Has {
-    Has { path, site, what: Some(What { kind: Kind::Symlink, home: site, mode: 0o777, target }) }
+    let what = What { kind: Kind::Symlink, home: site, mode: 0o777, of_group: false, target };
+    Has { path, site, width: 0, what: Some(what) }
 }
 
 /// A name that nothing has yet.
 pub(super) const fn free(path: &'static str, site: u16) -> Has {
-    Has { path, site, what: None }
+    Has { path, site, width: 0, what: None }
 }
 
 /// What somebody does.
@@ -70,6 +94,8 @@ pub(super) enum Act {
     Rename(&'static str, &'static str),
     Exchange(&'static str, &'static str),
     Chmod(&'static str, u16),
+    /// A directory is given to a group of those who walk, or to one in which they are not.
+    Chgrp(&'static str, bool),
     /// An ACL names who walks, with these permissions.
     Acl(&'static str, u16),
     Mkdir(&'static str),
@@ -82,10 +108,21 @@ pub(super) enum Act {
     Rmdir(&'static str),
 }
 
-/// Who does these things, one after the other: in a session that keeps ways, or does not.
+/// Who does these things, one after the other.
 pub(super) struct Program {
-    pub(super) keeps: bool,
+    pub(super) of: Of,
     pub(super) acts: &'static [Act],
+}
+
+/// Whose program it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+    /// A session that keeps no ways.
+    Asking,
+    /// A session that keeps ways.
+    Keeping,
+    /// One more thread of the session before.
+    Same,
 }
 
 /// A situation.
@@ -95,7 +132,7 @@ pub(crate) struct Scene {
     /// Paths that each session follows before it begins, until path nodes hold them and ways are kept.
     pub(super) known: &'static [&'static str],
     /// What has gone wrong by then.
-    pub(super) begin: fn(&mut Scenario, &Placed),
+    pub(super) begin: fn(&mut Scenario, &mut Placed),
 }
 
 /// What was put where.
@@ -117,10 +154,10 @@ impl Placed {
     pub(super) fn new(sc: &mut Scenario, all: &[Has]) -> Placed {
         let mut placed = Placed { tree: Tree::new(), ..Placed::default() };
         placed.ids.insert("", InodeId::ROOT);
-        for Has { path, site, what } in all {
+        for Has { path, site, width, what } in all {
             let (parent, label) = split(path);
             let dir = placed.id(parent);
-            let name = sc.name_at(dir, *site, label);
+            let name = sc.name_at(dir, *site, &format!("{label:-<width$}"));
             if let Some(what) = what {
                 let id = put(sc, (dir, &name), *site, what);
                 placed.ids.insert(path, id);
@@ -130,10 +167,20 @@ impl Placed {
                     _ => Is::File,
                 };
                 placed.tree.put((dir, name.clone()), id, is, what.mode);
+                if what.of_group {
+                    placed.set(sc, &Change::Chgrp { id, of_group: true });
+                }
             }
             placed.names.insert(label, name);
         }
         placed
+    }
+
+    /// Attributes are changed by somebody of whom no session hears.
+    pub(super) fn set(&mut self, sc: &mut Scenario, change: &Change) {
+        let FsOp::SetAttr { id, set, .. } = change.op() else { panic!("{change:?} changes attributes") };
+        sc.must(Request::SetAttr { id, set });
+        self.tree.change(change, InodeId::NONE);
     }
 
     /// The inode that had this path first.

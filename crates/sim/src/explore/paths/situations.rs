@@ -2,13 +2,14 @@
 //!
 //! S has the coordinator module, Q is the path node. `a` has its name at T and its home at A; `e` is a name at S that nothing has.
 
-use super::scene::{Act, Has, Placed, Program, Scene, closed_dir, dir, file, free, link, open_dir};
+use super::beginnings::{
+    closed, closed_and_anew, cut_off, cut_off_anew, cut_off_late, followed_deeper, led_elsewhere, loaded_and_given_up,
+    loaded_twice, loading, undecided, well,
+};
+use super::scene::{Act, Has, Of, Program, Scene, closed_dir, dir, file, free, group_dir, link, open_dir};
 use crate::explore::situations::{A, S, Script, Situation, T};
-use crate::scenario::{Scenario, shard};
-use crate::world::{Commit, Message, WorldConfig};
+use crate::world::{Commit, WorldConfig};
 use onpath_path::IndexKind;
-use onpath_wire::ids::NodeId;
-use onpath_wire::peer::Peer;
 use onpath_wire::tracking::Form;
 
 /// A world of situations.
@@ -32,15 +33,16 @@ const LOADS: Shape = (3, Form::Owner, |world| {
 /// The journal is flushed seldom, so that few timers fire until a lease is over.
 const SELDOM: Shape = (3, Form::Owner, |world| (world.path_nodes, world.commit) = (1, Commit::Interval(5_000)));
 
-/// The process of the path node, behind those of three shards.
-const PROCESS_OF_Q: usize = 3;
-/// Less than any pause before something is sent again, ns.
-const MOMENT_NS: u64 = 1_000_000;
-/// Later than the slack of a lease, and not so late that it is asked for anew, ns.
-const LATE_NS: u64 = 400_000_000;
-
-/// Virtual time in which the other homes have granted all, ns.
-const LOADED_NS: u64 = 300_000_000;
+/// Bytes of memory in which an index has room for three directories with names of [different widths](Has::wide).
+const ROOM: usize = 25 * 4096;
+/// A path node with so much room.
+const SMALL: Shape = (3, Form::Owner, |world| {
+    (world.path_nodes, world.commit, world.path_bytes) = (1, Commit::Sync, ROOM);
+});
+/// The same which loads all for which there is room.
+const SMALL_LOADS: Shape = (3, Form::Owner, |world| {
+    (world.path_nodes, world.commit, world.path_bytes, world.path_loads) = (1, Commit::Sync, ROOM, true);
+});
 
 /// A file two directories deep, and a name for its upper one.
 const DEEP: &[Has] = &[dir("a", T, A), dir("a/b", S, T), file("a/b/f", T, T), free("e", S)];
@@ -50,74 +52,44 @@ const DEEP_BESIDE: &[Has] =
 /// The same where everybody may make things in the lower one.
 const OPEN: &[Has] = &[dir("a", T, A), open_dir("a/b", S, T), free("a/b/n", A), free("e", S)];
 
+/// The same, and a file there whose name has the same site as what is made.
+const OPEN_BESIDE: &[Has] = &[dir("a", T, A), open_dir("a/b", S, T), free("a/b/n", T), file("a/b/f", T, T)];
+/// A file two directories deep with names that take room, and two other directories, each of which takes as much.
+const WIDE: &[Has] = &[
+    dir("a", T, A).wide(24),
+    dir("a/b", S, T).wide(40),
+    file("a/b/f", T, T),
+    free("e", S).wide(56),
+    dir("z", A, T).wide(72),
+    dir("y", S, T).wide(88),
+    file("y/g", T, T),
+];
+/// A file two directories deep, of which a group may search the upper one.
+const GROUPS: &[Has] = &[group_dir("a", T, A), dir("a/b", S, T), file("a/b/f", T, T), free("e", S)];
+/// A file in a directory that is three deep, and one beside that.
+const DEEPER: &[Has] =
+    &[dir("a", T, A), dir("a/b", S, T), file("a/b/f", T, T), dir("a/b/d", T, A), file("a/b/d/g", S, S)];
+
 /// Who keeps no ways.
 const fn by(acts: &'static [Act]) -> Program {
-    Program { keeps: false, acts }
+    Program { of: Of::Asking, acts }
 }
 
 /// Who keeps ways.
 const fn kept(acts: &'static [Act]) -> Program {
-    Program { keeps: true, acts }
+    Program { of: Of::Keeping, acts }
 }
 
-/// Everything is as it should be.
-fn well(_: &mut Scenario, _: &Placed) {}
-
-/// What is between Q and the home of `a`.
-fn between(m: &Message<'_>) -> bool {
-    let (q, home) = (NodeId::path(0), shard(A));
-    m.from() == q && m.to() == home || m.from() == home && m.to() == q
-}
-
-/// The home of `a` and Q do not hear of each other any more.
-fn cut_off(sc: &mut Scenario, _: &Placed) {
-    sc.hold(between);
-}
-
-/// The home of `a` hears no decision.
-fn undecided(sc: &mut Scenario, _: &Placed) {
-    sc.hold(|m| m.to() == shard(A) && matches!(m.peer(), Some(Peer::Commit { .. } | Peer::Decided { .. })));
-}
-
-/// The same as [`cut_off`], and the home has begun anew.
-fn cut_off_anew(sc: &mut Scenario, placed: &Placed) {
-    cut_off(sc, placed);
-    sc.restart(A);
-}
-
-/// The same, and a lease that Q has asked for before is late.
-fn cut_off_late(sc: &mut Scenario, placed: &Placed) {
-    let late = sc.hold(|m| m.from() == shard(A) && matches!(m.peer(), Some(Peer::PathLease { .. })));
-    while sc.world.held(late) == 0 {
-        sc.go_on_for(MOMENT_NS);
-    }
-    cut_off(sc, placed);
-    sc.go_on_for(LATE_NS);
-    sc.world.stop_holding(late);
-}
-
-/// Q has begun anew, and what it was granted of `a` with others of its home is late. What comes behind it stays away, page by page.
-fn loading(sc: &mut Scenario, placed: &Placed) {
-    let a = placed.id("a");
-    let has_a =
-        move |peer| matches!(peer, Some(Peer::Paths { parts, .. }) if parts.iter().any(|granted| granted.dir == a));
-    let late = sc.hold(move |m| has_a(m.peer()));
-    sc.world.crash(PROCESS_OF_Q, false);
-    while sc.world.held(late) == 0 {
-        sc.go_on_for(MOMENT_NS);
-    }
-    let asks = |m: &Message<'_>| matches!(m.peer(), Some(Peer::PathsAsk { .. }));
-    sc.hold(move |m| m.to() == shard(A) && asks(m));
-    sc.go_on_for(LOADED_NS);
-    sc.hold(asks);
-    sc.world.stop_holding(late);
+/// One more thread of the session before.
+const fn also(acts: &'static [Act]) -> Program {
+    Program { of: Of::Same, acts }
 }
 
 const fn of(name: &'static str, about: &'static str, world: Shape, scene: Scene) -> Situation {
     Situation { name, about, world, script: Script::Paths(scene) }
 }
 
-use Act::{Acl, Chmod, Create, Exchange, Lead, Link, MakeAt, Mkdir, Rename, Rmdir, Symlink, Unlink, Walk};
+use Act::{Acl, Chgrp, Chmod, Create, Exchange, Lead, Link, MakeAt, Mkdir, Rename, Rmdir, Symlink, Unlink, Walk};
 
 /// All situations of paths.
 pub(crate) const OF_PATHS: &[Situation] = &[
@@ -337,6 +309,67 @@ pub(crate) const OF_PATHS: &[Situation] = &[
         },
     ),
     of(
+        "path-load-copied",
+        "Q holds all, and a copy of what it was granted is late; a directory is closed",
+        LOADS,
+        Scene { tree: DEEP, programs: &[by(&[Chmod("a", 0o700), Lead("a/b")])], known: &[], begin: loaded_twice },
+    ),
+    of(
+        "path-load-given-up",
+        "the same when Q has given up for want of room what it was granted; a directory is renamed",
+        SMALL_LOADS,
+        Scene {
+            tree: WIDE,
+            programs: &[by(&[Rename("a/b", "e"), Lead("a/b")])],
+            known: &[],
+            begin: loaded_and_given_up,
+        },
+    ),
+    of(
+        "path-room",
+        "a directory that Q has given up for want of room is closed",
+        SMALL,
+        Scene {
+            tree: WIDE,
+            programs: &[by(&[Chmod("a/b", 0o700), Walk("a/b/f")]), by(&[Walk("a/b/f")])],
+            known: &["a/b"],
+            begin: led_elsewhere,
+        },
+    ),
+    of(
+        "path-room-rename",
+        "a directory on a path that Q holds is renamed while Q gives it up for want of room, and is led through it again",
+        SMALL,
+        Scene {
+            tree: WIDE,
+            programs: &[by(&[Rename("a/b", "e"), Walk("e/f")]), by(&[Walk("y/g"), Walk("a/b/f")])],
+            known: &["z", "a/b"],
+            begin: well,
+        },
+    ),
+    of(
+        "path-group",
+        "a directory that a group may search, which Q is not told at once, is closed while the path is followed",
+        Q,
+        Scene {
+            tree: GROUPS,
+            programs: &[by(&[Chmod("a", 0o700), Walk("a/b/f")]), by(&[Walk("a/b/f")])],
+            known: &["a/b"],
+            begin: well,
+        },
+    ),
+    of(
+        "path-group-given",
+        "a directory that a group may search is given to another one, and renamed, while the path is followed",
+        Q,
+        Scene {
+            tree: GROUPS,
+            programs: &[by(&[Chgrp("a", false), Rename("a", "e")]), by(&[Walk("a/b/f"), Walk("e/b/f")])],
+            known: &["a/b"],
+            begin: well,
+        },
+    ),
+    of(
         "path-promised",
         "a directory on a path that Q holds is renamed, and its home does not hear that this is decided; both names are followed",
         SELDOM,
@@ -419,6 +452,50 @@ pub(crate) const OF_PATHS: &[Situation] = &[
         "a directory is made by a way that a session keeps, while the one in which it is to be is removed",
         Q,
         Scene { tree: OPEN, programs: &[kept(&[MakeAt("a/b/n")]), by(&[Rmdir("a/b")])], known: &["a/b"], begin: well },
+    ),
+    of(
+        "way-group",
+        "who keeps a way through a directory that a group may search gives it to another one, and follows it",
+        Q,
+        Scene {
+            tree: GROUPS,
+            programs: &[kept(&[Chgrp("a", false), Walk("a/b/f")]), by(&[Walk("a/b/f")])],
+            known: &["a/b"],
+            begin: well,
+        },
+    ),
+    of(
+        "way-late",
+        "Q tells a session a way; another thread of it closes a directory on that, and follows what the session keeps",
+        Q,
+        Scene {
+            tree: DEEPER,
+            programs: &[kept(&[Walk("a/b/d/g")]), also(&[Chmod("a", 0o700), Walk("a/b/f"), Walk("a/b/f")])],
+            known: &["a/b"],
+            begin: followed_deeper,
+        },
+    ),
+    of(
+        "way-anew",
+        "two threads of a session follow a way that was closed, at a shard that has begun anew; a request of one of them is lost",
+        Q,
+        Scene {
+            tree: DEEP,
+            programs: &[kept(&[Walk("a/b/f")]), also(&[Walk("a/b/f")])],
+            known: &["a/b"],
+            begin: closed_and_anew,
+        },
+    ),
+    of(
+        "way-former",
+        "a thread of a session makes a directory by a way that was closed, and another one hears of that",
+        Q,
+        Scene {
+            tree: OPEN_BESIDE,
+            programs: &[kept(&[MakeAt("a/b/n")]), also(&[Walk("a/b/f")])],
+            known: &["a/b"],
+            begin: closed,
+        },
     ),
     of(
         "way-two",

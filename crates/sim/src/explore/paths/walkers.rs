@@ -1,16 +1,18 @@
 //! The sessions of a situation of paths, and what they see.
 
 use super::history::{Called, Moment, judge};
-use super::scene::{Act, Placed, Program, Scene};
+use super::scene::{Act, Of, Placed, Program, Scene};
 use super::walk::{Told, Walk};
 use crate::explore::callers::next_finished;
 use crate::model::Caller;
 use crate::scenario::Scenario;
-use crate::users::tree::{Change, Is, Tree, WALKER};
-use crate::world::{Finished, World};
+use crate::users::tree::{Change, GROUP, Is, Tree, WALKER};
+use crate::world::{Finished, Thread, World};
 use onpath_session::fs::{FsOp, FsReply, FsResult, WaysAt};
 use onpath_wire::ids::InodeId;
+use onpath_wire::name::Name;
 use onpath_wire::request::rename;
+use smallvec::smallvec;
 use std::collections::VecDeque;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -32,7 +34,7 @@ enum Doing {
     Walk(Walk),
 }
 
-/// A session.
+/// A thread of a session.
 struct Actor {
     session: usize,
     acts: VecDeque<Act>,
@@ -43,7 +45,7 @@ struct Actor {
     since: Option<u64>,
 }
 
-/// The sessions.
+/// The threads of all sessions.
 pub(crate) struct Walkers {
     placed: Placed,
     begin: Tree,
@@ -58,26 +60,28 @@ pub(crate) struct Walkers {
 impl Walkers {
     /// Puts everything where it is to be, and begins the sessions.
     pub(crate) fn begin(sc: &mut Scenario, scene: &Scene) -> Walkers {
-        let callers = [Caller::default(), Caller::new(WALKER, WALKER)];
-        let begin_session = |sc: &mut Scenario, program: &Program| {
-            let bytes = if program.keeps { KEPT_BYTES } else { 0 };
-            let session = sc.world.add_keeping_session(&callers, bytes);
-            let (acts, doing) = (program.acts.iter().copied().collect(), Doing::Nothing);
-            Actor { session, acts, doing, awaited: None, since: None }
-        };
-        let actors: Vec<_> = scene.programs.iter().map(|program| begin_session(sc, program)).collect();
-        sc.go_on();
-        let placed = Placed::new(sc, scene.tree);
-        for path in scene.known {
-            for actor in actors.iter().flat_map(|actor| [actor; TIMES]) {
-                let op = FsOp::Resolve { from: InodeId::ROOT, names: placed.way(path), look: false, kept: true };
-                let unique = sc.world.system_call(actor.session, WALKS, op);
-                let answer = next_finished(&mut sc.world).filter(|finished| finished.unique == unique);
-                answer.expect("an answer comes").result.expect("the way is there");
-                sc.go_on();
-            }
+        let callers = [Caller::default(), Caller { groups: smallvec![GROUP], ..Caller::new(WALKER, WALKER) }];
+        let mut actors: Vec<Actor> = vec![];
+        for Program { of, acts } in scene.programs {
+            let session = match of {
+                Of::Asking => sc.world.add_keeping_session(&callers, 0),
+                Of::Keeping => sc.world.add_keeping_session(&callers, KEPT_BYTES),
+                Of::Same => actors.last().expect("a session is before it").session,
+            };
+            let (acts, doing) = (acts.iter().copied().collect(), Doing::Nothing);
+            actors.push(Actor { session, acts, doing, awaited: None, since: None });
         }
-        (scene.begin)(sc, &placed);
+        sc.go_on();
+        let mut placed = Placed::new(sc, scene.tree);
+        let mut sessions: Vec<usize> = actors.iter().map(|actor| actor.session).collect();
+        sessions.dedup();
+        for path in scene.known {
+            sessions
+                .iter()
+                .flat_map(|session| [session; TIMES])
+                .for_each(|session| follow(sc, *session, placed.way(path)));
+        }
+        (scene.begin)(sc, &mut placed);
         let acts = scene.programs.iter().flat_map(|program| program.acts);
         let paths = acts.filter_map(|act| match act {
             Act::Walk(path) | Act::MakeAt(path) | Act::Lead(path) => Some(*path),
@@ -90,9 +94,13 @@ impl Walkers {
         Walkers { placed, begin, actors, paths, calls: vec![], clock: 0, digest: 0 }
     }
 
-    /// The sessions, all of which have something to do.
-    pub(crate) fn sessions(&self) -> impl Iterator<Item = usize> + '_ {
-        self.actors.iter().filter(|actor| !actor.acts.is_empty()).map(|actor| actor.session)
+    /// The threads, all of which have something to do.
+    pub(crate) fn threads(&self) -> impl Iterator<Item = Thread> + '_ {
+        (0..self.actors.len()).map(|index| self.thread(index))
+    }
+
+    fn thread(&self, index: usize) -> Thread {
+        Thread { session: self.actors[index].session, number: index as u32 }
     }
 
     /// Whether everything is done.
@@ -105,19 +113,15 @@ impl Walkers {
         self.digest
     }
 
-    fn ticks(&mut self, session: usize) {
+    fn ticks(&mut self, index: usize) {
         self.clock += 1;
-        self.digest = xxh3_64_with_seed(&session.to_le_bytes(), self.digest);
+        self.digest = xxh3_64_with_seed(&index.to_le_bytes(), self.digest);
     }
 
-    fn actor(&self, session: usize) -> Option<usize> {
-        self.actors.iter().position(|actor| actor.session == session)
-    }
-
-    /// A session makes its next call.
-    pub(crate) fn call_next(&mut self, world: &mut World, session: usize) {
-        let index = self.actor(session).expect("a session of ours");
-        self.ticks(session);
+    /// A thread makes its next call.
+    pub(crate) fn call_next(&mut self, world: &mut World, thread: Thread) {
+        let index = thread.number as usize;
+        self.ticks(index);
         if matches!(self.actors[index].doing, Doing::Nothing) {
             let Some(act) = self.actors[index].acts.pop_front() else { return };
             self.actors[index].doing = self.does(act);
@@ -127,7 +131,7 @@ impl Walkers {
             Doing::Walk(walk) => (WALKS, walk.next()),
             Doing::Nothing => unreachable!("just begun"),
         };
-        let unique = call(world, session, caller, op, by_ways);
+        let unique = call(world, thread.session, caller, op, by_ways);
         let actor = &mut self.actors[index];
         actor.awaited = Some((unique, actor.since.take().unwrap_or(self.clock)));
     }
@@ -143,6 +147,7 @@ impl Walkers {
             Act::Rename(from, to) => Change::Rename { from: place(from), to: place(to), flags: 0 },
             Act::Exchange(from, to) => Change::Rename { from: place(from), to: place(to), flags: rename::EXCHANGE },
             Act::Chmod(path, mode) => Change::Chmod { id: id(path), mode },
+            Act::Chgrp(path, of_group) => Change::Chgrp { id: id(path), of_group },
             Act::Acl(path, walks) => Change::Acl { id: id(path), acl: Some((walks, MODE)) },
             Act::Mkdir(path) => make(path, Is::Directory),
             Act::Create(path) => make(path, Is::File),
@@ -156,15 +161,16 @@ impl Walkers {
         Doing::Change(change, makes)
     }
 
-    /// A call is answered; the session that made it, if it has another one to make.
-    pub(crate) fn answered(&mut self, world: &mut World, finished: Finished) -> Option<usize> {
+    /// A call is answered; the thread that made it, if it has another one to make.
+    pub(crate) fn answered(&mut self, world: &mut World, finished: Finished) -> Option<Thread> {
         let Finished { session, unique, result } = finished;
-        self.ticks(session);
-        let index = self.actor(session)?;
-        let Some((_, since)) = self.actors[index].awaited.take_if(|(awaited, _)| *awaited == unique) else {
+        let asked = |actor: &Actor| actor.session == session && actor.awaited.is_some_and(|(call, _)| call == unique);
+        let Some(index) = self.actors.iter().position(asked) else {
             world.checker.violation(format!("session {session} answers what nobody asked"));
             return None;
         };
+        self.ticks(index);
+        let (_, since) = self.actors[index].awaited.take().expect("as was looked for");
         match self.take(index, since, result) {
             Ok(moments) if moments.is_empty() => {}
             Ok(moments) => self.calls.push(Called { session, asked: since, answered: self.clock, moments }),
@@ -173,7 +179,7 @@ impl Walkers {
                 self.actors[index].doing = Doing::Nothing;
             }
         }
-        (!self.actors[index].is_done()).then_some(session)
+        (!self.actors[index].is_done()).then(|| self.thread(index))
     }
 
     /// What an answer says.
@@ -216,17 +222,16 @@ impl Walkers {
     pub(crate) fn end(mut self, world: &mut World) -> Vec<String> {
         for index in 0..self.actors.len() {
             self.actors[index].acts.extend(self.paths.iter().map(|path| Act::Walk(path)));
-            let session = self.actors[index].session;
             if self.actors[index].awaited.is_none() {
-                self.call_next(world, session);
+                self.call_next(world, self.thread(index));
             }
         }
         while !self.is_answered() {
             let Some(finished) = next_finished(world) else {
                 return vec!["a call is not answered in peace".into()];
             };
-            if let Some(session) = self.answered(world, finished) {
-                self.call_next(world, session);
+            if let Some(thread) = self.answered(world, finished) {
+                self.call_next(world, thread);
             }
         }
         judge(&self.begin, &self.calls).err().into_iter().collect()
@@ -237,6 +242,15 @@ impl Actor {
     fn is_done(&self) -> bool {
         self.acts.is_empty() && self.awaited.is_none() && matches!(self.doing, Doing::Nothing)
     }
+}
+
+/// A path is followed in peace by who walks, and is there.
+pub(super) fn follow(sc: &mut Scenario, session: usize, names: Vec<Name>) {
+    let op = FsOp::Resolve { from: InodeId::ROOT, names, look: false, kept: true };
+    let unique = sc.world.system_call(session, WALKS, op);
+    let answer = next_finished(&mut sc.world).filter(|finished| finished.unique == unique);
+    answer.expect("an answer comes").result.expect("the way is there");
+    sc.go_on();
 }
 
 fn call(world: &mut World, session: usize, caller: usize, op: FsOp, by_ways: Option<WaysAt>) -> u64 {
