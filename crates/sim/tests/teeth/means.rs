@@ -37,6 +37,7 @@ const LATE_COPIES: Means = Means::Seeds("late copies", shapes::late_copies);
 const RESTARTS: Means = Means::Seeds("restarts", shapes::restarts);
 const STORMS: Means = Means::Seeds("storms of renames", shapes::storms);
 const CLIMBS: Means = Means::Seeds("moves in deep trees", shapes::climbs);
+const RENAMES: Means = Means::Seeds("renames, power losses", shapes::renames_that_lose_power);
 const POWER_LOSSES: Means = Means::Seeds("power losses", shapes::power_losses);
 const FORGERS: Means = Means::Seeds("forged acknowledgements", shapes::forgers);
 const LATE_ROUNDS: Means = Means::Seeds("late rounds", shapes::late_rounds);
@@ -131,6 +132,10 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (14, Planted::ForgottenHereOnly, PATHS),
     (14, Planted::AnyPosition, PATHS),
     (23, Planted::GrantedWhileMoving, PATHS),
+    (25, Planted::IntentionUnconfirmed, RENAMES),
+    (25, Planted::IntentionUnconfirmed, explored("rename-owner", POWERS)),
+    (25, Planted::PromisedAnew, RENAMES),
+    (25, Planted::PromisesUntold, DIRECTORIES),
     // Of no numbered rule: what fsync of a directory says, leases of sessions (design.md, "Sessions"), and bounds of queues.
     (0, Planted::SyncWithoutCollect, DIRECTORIES),
     (0, Planted::CreateUntold, DIRECTORIES),
