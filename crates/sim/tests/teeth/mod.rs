@@ -163,7 +163,11 @@ fn a_checker_notices_every_removed_rule() {
     // The others are rules of paths alone, which exploration misses (of_paths.rs).
     let named = MEANS.iter().map(|(_, bug, _)| *bug).chain(of_paths::of_homes()).map(|bug| format!("{bug:?}"));
     assert_eq!(named.collect::<BTreeSet<_>>(), planted(include_str!("../../../meta/src/planted.rs")));
-    let missed = table(MEANS);
+    // `ONPATH_TEETH_ONLY`: the bug of this name alone.
+    let only = std::env::var("ONPATH_TEETH_ONLY").ok();
+    let is_meant = |bug: &Planted| only.as_ref().is_none_or(|name| format!("{bug:?}") == *name);
+    let means: Vec<_> = MEANS.iter().copied().filter(|(_, bug, _)| is_meant(bug)).collect();
+    let missed = table(&means);
     assert!(missed.is_empty(), "no checker noticed: {missed:#?}");
 }
 
