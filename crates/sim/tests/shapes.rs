@@ -158,13 +158,6 @@ pub(crate) fn writers(seed: u64) -> SimConfig {
     SimConfig { writers: 4, ..users(seed, 4_000) }
 }
 
-/// The same where most messages are late, much later than the next truncation.
-pub(crate) fn late_writers(seed: u64) -> SimConfig {
-    let config = writers(seed);
-    let world = WorldConfig { reorder: 0.5, reorder_us: 20_000, ..config.world };
-    SimConfig { world, ..config }
-}
-
 /// Shards in which little may wait for others, and which raise their floors often.
 pub(crate) fn tight(seed: u64) -> SimConfig {
     let mut config = hostile(seed);

@@ -23,7 +23,6 @@ const POWERS: Bounds = Bounds { powers: 1, ..NONE };
 const OWNER: Means = Means::Seeds("owner form", shapes::hostile);
 const NETWORK: Means = Means::Seeds("network form", shapes::network);
 const WRITERS: Means = Means::Seeds("writers", shapes::writers);
-const LATE_WRITERS: Means = Means::Seeds("late writers", shapes::late_writers);
 const POWERLESS: Means = Means::Seeds("writers, power losses", shapes::writers_that_lose_power);
 const DIRECTORIES: Means = Means::Seeds("directories, power losses", shapes::directories_that_lose_power);
 const LOCKERS: Means = Means::Seeds("lockers", shapes::lockers);
@@ -113,7 +112,6 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (18, Planted::BirthlessIds, RESTARTS),
     (18, Planted::BirthlessIds, explored("rename-again", KILLS)),
     (19, Planted::HeldStamp, explored("held-stamp", NONE)),
-    (20, Planted::TrimsOvertake, LATE_WRITERS),
     (20, Planted::TrimsOvertake, explored("trims", LATE)),
     (20, Planted::CutBeforeDurable, POWERLESS),
     (21, Planted::JoinsWhileAlone, CACHERS),

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const STRIDE: u64 = 10_000;
 
 /// Seeds, and schedules, after which a removed rule counts as unnoticed.
-const SEEDS_MAX: u64 = 3000;
+const SEEDS_MAX: u64 = 1000;
 const SCHEDULES_MAX: u64 = 5_000;
 
 /// What became of a removed rule.
