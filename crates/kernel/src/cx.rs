@@ -377,11 +377,22 @@ impl<P: Protocol> Cx<P> {
         &self,
         peers: &[NodeId],
         deadline_us: u64,
+        make: impl FnMut(&mut Core<P>, NodeId, RequestSeq) -> Packet,
+    ) -> Answers {
+        self.call_all_when(peers, Need::ByDestination, deadline_us, make).await
+    }
+
+    /// The same for messages that may only leave when the records they rest on have come so far.
+    pub async fn call_all_when(
+        &self,
+        peers: &[NodeId],
+        need: Need,
+        deadline_us: u64,
         mut make: impl FnMut(&mut Core<P>, NodeId, RequestSeq) -> Packet,
     ) -> Answers {
         self.with(|core| {
             for (place, &to) in peers.iter().enumerate() {
-                self.open(core, place, to, Need::ByDestination, deadline_us, |core, seq| make(core, to, seq));
+                self.open(core, place, to, need, deadline_us, |core, seq| make(core, to, seq));
             }
         });
         self.answers(peers.len()).await

@@ -32,6 +32,9 @@ pub enum Need {
     ByDestination,
     /// As far as a client's answer must have come, by commit mode, though the destination is another one.
     AsForClient,
+    /// Not at all: what it says counts for nothing until the receiver has asked again (questions of an attempt, and answers that say
+    /// *perhaps*, R-25).
+    Nothing,
     /// Durable where the receiver would remember it through a power loss of this host; else by destination. What the home of a file
     /// has told of a cut must not be forgotten by the home alone.
     IfOutlived,

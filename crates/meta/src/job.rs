@@ -173,6 +173,7 @@ async fn peer_job(cx: &Cx, from: ShardId, term: Term, seq: RequestSeq, peer: Pee
         Peer::ParentOf { dir } => ops::getattr::parent_of(cx, from, seq, dir),
         peer @ Peer::Prepare { .. } => txn::participant::prepare(cx, from, seq, peer).await,
         Peer::Commit { txn } => txn::participant::commit(cx, from, seq, txn).await,
+        Peer::Confirm { txn } => txn::participant::confirm(cx, from, seq, txn),
         Peer::Ask { txn } => txn::coordinator::asked(cx, from, txn),
         Peer::SessionsAsk => ops::lockgrace::asked(cx, from, seq),
         Peer::SessionAsk { session } => ops::living::asked(cx, from, seq, session),

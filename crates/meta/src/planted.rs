@@ -57,6 +57,12 @@ pub enum Planted {
     PrepareAfterEnd,
     /// a restarted participant forgets its locks.
     PromiseWithoutLocks,
+    /// an intention is carried out although nobody has asked whether the promises are there.
+    IntentionUnconfirmed,
+    /// a participant that has started again takes a question of before for a new one.
+    PromisedAnew,
+    /// the answer does not name the promises on which it rests.
+    PromisesUntold,
     /// a restarted coordinator module gives a turn at moving directories while one of before goes on.
     TurnsForgotten,
     /// what a move has seen of the tree before its turn counts although it has moved since.

@@ -27,7 +27,7 @@ use onpath_wire::ids::{
 use onpath_wire::limits::{OPERATIONS_MAX, SESSION_WINDOW};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
-use onpath_wire::peer::Peer;
+use onpath_wire::peer::{Peer, TxnPart};
 use onpath_wire::reply::Reply;
 use onpath_wire::report::OperationReport;
 use onpath_wire::request::RequestBody;
@@ -289,6 +289,10 @@ fn receive(core: &mut Core, packet: Packet) {
         core.state.counters.skewed += 1;
         return;
     }
+    if let Some(shard) = header.source.as_shard() {
+        let heard = core.state.heard_in.entry(shard).or_default();
+        *heard = header.term.max(*heard);
+    }
     let taken = match header.kind() {
         MessageKind::Request => request(core, &header, &packet),
         MessageKind::Peer => peer(core, &header, &packet),
@@ -434,6 +438,9 @@ fn peer(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpath_
     };
     if peer.of_its_coordinator().is_some_and(|txn| txn.coordinator != from) {
         return Err(onpath_wire::WireError::Bad("an attempt of another shard"));
+    }
+    if matches!(&peer, Peer::Prepare { parts, .. } if parts.iter().any(TxnPart::is_of_coordinator)) {
+        return Err(onpath_wire::WireError::Bad("a part that nobody else is asked for"));
     }
     match peer {
         // Answers to a participant's question: it waits for them by name.

@@ -169,8 +169,8 @@ impl Op {
                     return Err(Errno::ERESTART);
                 }
                 reply => {
-                    self.with(|core| kept::note(core, &self.body.request.describe(), &packet));
-                    return Ok(reply);
+                    self.with(|core| kept::note(core, &self.body.request.describe(), &packet, &reply));
+                    return Ok(reply.plain());
                 }
             }
         }

@@ -30,6 +30,8 @@ pub struct WorkloadConfig {
     pub readdir_percent: u32,
     /// Of 100 operations so many move a directory into another one, wherever that is.
     pub moves_percent: u32,
+    /// Of 100 operations so many rename something, mostly a file.
+    pub renames_percent: u32,
     /// Several users with permissions that differ, instead of root alone.
     pub users: bool,
     /// With `users`: root without capabilities, users with some, and roots of user namespaces as well, each as often as root.
@@ -46,6 +48,7 @@ impl Default for WorkloadConfig {
             directories: 24,
             readdir_percent: 10,
             moves_percent: 0,
+            renames_percent: 0,
             users: true,
             capable: false,
             transactions: true,
@@ -170,6 +173,9 @@ impl Workload {
         let parent = self.dir(model);
         if self.config.moves_percent > 0 && self.rng.random_range(0..100) < self.config.moves_percent {
             return self.move_directory(model, parent);
+        }
+        if self.config.renames_percent > 0 && self.rng.random_range(0..100) < self.config.renames_percent {
+            return self.rename(model, parent);
         }
         let dice = self.rng.random_range(0..100);
         if dice < self.config.readdir_percent {

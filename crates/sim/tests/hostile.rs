@@ -165,7 +165,8 @@ fn an_attempt_is_its_coordinators() {
     let mut cluster = Cluster::new(1, Form::Owner, 0);
     let txn = TxnId { coordinator: ShardId(2), seq: TxnSeq(1 << 40) };
     let caller = onpath_wire::caller::Caller::default();
-    let prepare = Peer::Prepare { txn, oldest_unfinished: txn.seq, stamp: Stamp(1), caller, parts: vec![] };
+    let (oldest_unfinished, stamp, early) = (txn.seq, Stamp(1), Term(0));
+    let prepare = Peer::Prepare { txn, oldest_unfinished, stamp, caller, parts: vec![], early };
     let turns = [Peer::RenameLock { txn, uid: 0, since: 0 }, Peer::RenameUnlock { txn, moved: vec![] }];
     for told in [prepare, Peer::Commit { txn }, Peer::Decided { txn }, Peer::Abort { txn }].into_iter().chain(turns) {
         cluster.tell(NodeId::shard(ShardId(1)), NodeId::shard(HOME), MessageKind::Peer, &told);

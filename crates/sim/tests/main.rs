@@ -14,6 +14,7 @@ mod exchange;
 mod explore;
 mod faults;
 mod hostile;
+mod intentions;
 mod kept_ways;
 mod leases;
 mod model_matches_kernel;

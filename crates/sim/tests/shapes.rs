@@ -101,6 +101,19 @@ pub(crate) fn power_losses(seed: u64) -> SimConfig {
     SimConfig { world, ..config }
 }
 
+/// Few names are renamed, linked and removed all the time, and everybody loses power again and again. Half of the seeds have a switch, and a
+/// third late copies.
+pub(crate) fn renames_that_lose_power(seed: u64) -> SimConfig {
+    let config = if seed.is_multiple_of(2) { small(seed).with_switch() } else { small(seed) };
+    let workload = WorkloadConfig { names: 10, directories: 2, readdir_percent: 15, ..config.workload };
+    let workload = WorkloadConfig { renames_percent: 40, users: false, ..workload };
+    let (commit, crash_every) =
+        (Commit::Interval([1, 20, 1_000][(seed % 3) as usize]), [60, 150, 400][(seed % 3) as usize]);
+    let (duplicate, reorder_us) = if seed % 3 == 1 { (0.3, 100_000) } else { (0.05, 5_000) };
+    let world = WorldConfig { power_loss: true, commit, crash_every, duplicate, reorder_us, ..config.world };
+    SimConfig { sessions: 6, window: 2, operations: 700, workload, world, ..config }
+}
+
 /// A small world with a switch that has room and does not fail, where nothing goes into *sync*.
 fn small_network(seed: u64) -> SimConfig {
     let mut config = small(seed).with_switch();
@@ -143,13 +156,6 @@ pub(crate) fn network_restarts(seed: u64) -> SimConfig {
 /// Sessions that write to one file, and append to another.
 pub(crate) fn writers(seed: u64) -> SimConfig {
     SimConfig { writers: 4, ..users(seed, 4_000) }
-}
-
-/// The same where most messages are late, much later than the next truncation.
-pub(crate) fn late_writers(seed: u64) -> SimConfig {
-    let config = writers(seed);
-    let world = WorldConfig { reorder: 0.5, reorder_us: 20_000, ..config.world };
-    SimConfig { world, ..config }
 }
 
 /// Shards in which little may wait for others, and which raise their floors often.

@@ -1,15 +1,17 @@
 //! What metadata shards say to each other: grants and collects (design.md, "The life of an update"), transactions, sessions.
 
 mod paths;
+mod txn;
 
 pub use paths::{DirPath, PathPart, PathsFrom};
+pub use txn::{InodeChange, PartState, TxnPart};
 
 use crate::acl::Acls;
 use crate::attr::AttrWire;
 use crate::caller::Caller;
 use crate::data::MergePart;
 use crate::errno::Errno;
-use crate::ids::{InodeId, JobId, LogSeq, SessionNumber, Stamp, Term, TxnId, TxnSeq};
+use crate::ids::{InodeId, JobId, LogSeq, RecordSeq, SessionNumber, Stamp, Term, TxnId, TxnSeq};
 use crate::innet::Fingerprint;
 use crate::inode::Kind;
 use crate::name::Name;
@@ -97,139 +99,6 @@ wire_struct! {
         pub dir: InodeId,
         /// Its first unapplied entries.
         pub batch: Batch,
-    }
-}
-
-wire_enum! {
-    /// What a transaction does to an inode at its home.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub enum InodeChange {
-        /// A name is added. If it is the first one, its directory is charged for the inode.
-        1 => Link {
-            /// The directory.
-            parent: InodeId,
-        },
-        /// A name is removed.
-        2 => Unlink {
-            /// Its directory.
-            parent: InodeId,
-        },
-        /// Its name moves. If it is a directory that goes elsewhere, its ".." changes, which needs write permission on it.
-        3 => Move {
-            /// The directory of the old name.
-            from: InodeId,
-            /// The directory of the new one.
-            to: InodeId,
-            /// The new name, if it is a directory.
-            name: Option<Name>,
-        },
-        /// An empty directory is removed.
-        4 => RemoveDir,
-        /// Its name is taken over by another inode.
-        5 => Replace {
-            /// The directory of the name.
-            parent: InodeId,
-        },
-    }
-}
-
-wire_enum! {
-    /// What a participant is asked to prepare.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub enum TxnPart {
-        /// The source name of a rename is removed.
-        1 => Source {
-            /// Its directory.
-            parent: InodeId,
-            /// The name.
-            name: Name,
-            /// Where it goes: the new directory.
-            to: InodeId,
-            /// The new name.
-            to_name: Name,
-            /// If it leads to this inode, nothing will be done, and nothing need be allowed.
-            unless: Option<InodeId>,
-        },
-        /// An inode changes at its home.
-        2 => Inode {
-            /// The inode.
-            id: InodeId,
-            /// How.
-            change: InodeChange,
-            /// The uid of the sticky directory that the caller may be refused by, if it is sticky and the coordinator does not
-            /// check it itself when it decides.
-            sticky: Option<u32>,
-        },
-        /// The source name of a rename leads to another inode (EXCHANGE, WHITEOUT).
-        3 => Swap {
-            /// Its directory.
-            parent: InodeId,
-            /// The name.
-            name: Name,
-            /// Where what it leads to goes: the new directory.
-            to: InodeId,
-            /// The new name of that.
-            to_name: Name,
-            /// If it leads to this inode, nothing will be done, and nothing need be allowed.
-            unless: Option<InodeId>,
-            /// What it leads to then.
-            child: InodeId,
-            /// Type of that.
-            kind: Kind,
-        },
-    }
-    where TxnPart::fits, else "type of an inode"
-}
-
-impl TxnPart {
-    /// Whether the inode that it tells the type of can be of that type.
-    fn fits(&self) -> bool {
-        match self {
-            TxnPart::Swap { child, kind, .. } => child.is_of(*kind),
-            TxnPart::Source { .. } | TxnPart::Inode { .. } => true,
-        }
-    }
-
-    /// The source name of a rename, if that is the part.
-    pub fn source(&self) -> Option<(InodeId, &Name)> {
-        match self {
-            TxnPart::Source { parent, name, .. } | TxnPart::Swap { parent, name, .. } => Some((*parent, name)),
-            TxnPart::Inode { .. } => None,
-        }
-    }
-}
-
-wire_enum! {
-    /// What a participant found.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub enum PartState {
-        /// The source name.
-        1 => Source {
-            /// Its child.
-            child: InodeId,
-            /// Type of the child.
-            kind: Kind,
-            /// Owner of the directory if it is sticky: to be checked against the child's owner at its home.
-            sticky: Option<u32>,
-        },
-        /// The inode, as it was.
-        2 => Inode {
-            /// Attributes.
-            attr: AttrWire,
-            /// Where its bytes are.
-            data: DataRef,
-        },
-    }
-    where PartState::fits, else "type of an inode"
-}
-
-impl PartState {
-    /// Whether the inode that it tells the type of can be of that type.
-    fn fits(&self) -> bool {
-        match self {
-            PartState::Source { child, kind, .. } => child.is_of(*kind),
-            PartState::Inode { .. } => true,
-        }
     }
 }
 
@@ -343,12 +212,26 @@ wire_enum! {
             caller: Caller,
             /// What is asked.
             parts: Vec<TxnPart>,
+            /// If the participant is in this term, it may answer before its promise is durable; in another one it is busy. 0: it
+            /// may not.
+            early: Term,
         },
         /// Prepared; locked until told.
         12 => Prepared {
             /// One state for each part.
             states: Vec<PartState>,
+            /// The record of the promise.
+            record: RecordSeq,
         },
+        /// Coordinator → participant: has it the promise, on stable storage? A call; answered `Promised` or `Lost`.
+        48 => Confirm {
+            /// The attempt.
+            txn: TxnId,
+        },
+        /// It has, and keeps it until it is told.
+        49 => Promised,
+        /// A loss of power has taken the promise.
+        50 => Lost,
         /// A lock or part is missing; nothing was kept.
         13 => Busy,
         /// A check failed; nothing was kept.
@@ -562,6 +445,7 @@ impl Peer {
         match self {
             Peer::Prepare { txn, .. }
             | Peer::Commit { txn }
+            | Peer::Confirm { txn }
             | Peer::Decided { txn }
             | Peer::Abort { txn }
             | Peer::RenameLock { txn, .. }

@@ -6,7 +6,7 @@ use crate::data::MergePart;
 use crate::errno::Errno;
 use crate::header::Position;
 use crate::identity::Refusal;
-use crate::ids::{AloneId, Cookie, Generation, InodeId, RecordSeq, RequestSeq, SessionId, Stamp, Term};
+use crate::ids::{AloneId, Cookie, Generation, InodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term};
 use crate::inode::Kind;
 use crate::name::Name;
 use crate::request::{FileLock, Locker};
@@ -271,10 +271,31 @@ wire_enum! {
             /// Directories to be forgotten: all that are kept, if this is none.
             dirs: Option<Vec<InodeId>>,
         },
+        /// As `Done`, and a loss of power of others takes it, too, until it is on their stable storage: it rests on these records.
+        53 => DoneOn {
+            /// One of each.
+            records: Vec<OtherRecord>,
+        },
+    }
+}
+
+wire_struct! {
+    /// A record of another shard than the one that says it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct OtherRecord {
+        /// Which shard's.
+        pub shard: ShardId,
+        /// Its number.
+        pub record: RecordSeq,
     }
 }
 
 impl Reply {
+    /// What it says of the request alone: not on which records of others it rests.
+    pub fn plain(self) -> Reply {
+        if matches!(self, Reply::DoneOn { .. }) { Reply::Done } else { self }
+    }
+
     /// The reply in a [`Reply::Shown`] or a [`Reply::Led`].
     pub fn inside(reply: &Blob) -> Option<Reply> {
         let is_whole = |reply: &Reply| !matches!(reply, Reply::Shown { .. } | Reply::Led { .. });

@@ -110,6 +110,16 @@ const SHARD: Group = Group {
         ),
         of(Counter, "transactions", "Transactions over several shards begun."),
         of(Counter, "transactions_busy", "Transactions begun again because another one was in their way."),
+        of(
+            Counter,
+            "intentions",
+            "Transactions answered before their participants had their promises on stable storage.",
+        ),
+        of(
+            Counter,
+            "intentions_undone",
+            "Those of them that were taken back because a participant has lost its power.",
+        ),
         of(Gauge, "inodes_open", "Inodes that clients have open."),
         of(Gauge, "file_locks", "Locks of files."),
         of(Gauge, "orphans", "Inodes without a name that are open still."),

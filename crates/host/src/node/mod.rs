@@ -400,6 +400,7 @@ impl Node {
         let sync = self.commit == Commit::Sync;
         match (need, to.class()) {
             (Need::Durable | Need::DurableInTime, _) => true,
+            (Need::Nothing, _) => false,
             // Under `interval` a client may have seen what a power loss takes.
             (Need::ByDestination, Some(NodeClass::Session)) => sync,
             (Need::IfOutlived, Some(NodeClass::Session)) | (Need::AsForClient, _) => sync || !self.same_journal(to),

@@ -216,6 +216,17 @@ fn under_interval_a_reply_leaves_at_once_and_under_sync_when_durable() {
     s.node.close().unwrap();
 }
 
+/// What counts for nothing until it was asked for again waits for no disk, wherever it goes.
+#[test]
+fn what_rests_on_nothing_leaves_at_once_in_any_mode() {
+    for commit in [HOUR, Commit::Sync] {
+        let s = setup(2, session(), Need::Nothing, commit);
+        s.node.deliver(shard(0), packet(session(), 7));
+        assert_eq!(*s.link.got.lock().unwrap(), [(session(), 5)]);
+        s.node.stop();
+    }
+}
+
 #[test]
 fn what_must_be_durable_asks_for_a_flush_in_any_mode() {
     let s = setup(2, session(), Need::Durable, HOUR);

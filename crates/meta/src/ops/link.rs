@@ -42,9 +42,9 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name: 
             return cx.with(|core| here(core, cx, req, id, parent, &name));
         }
         let (txn, plan) = cx.with(|core| plan(core, id, parent, attempt));
-        match coordinator::prepare(cx, req, txn, &plan).await {
-            Ok(states) => {
-                let done = cx.with(|core| decide(core, cx, req, &at, txn, &plan, &states[0][0]));
+        match coordinator::prepare(cx, req, txn, &plan, false).await {
+            Ok(voted) => {
+                let done = cx.with(|core| decide(core, cx, req, &at, txn, &plan, &voted.states[0][0]));
                 if let Some(outcome) = done {
                     return outcome;
                 }

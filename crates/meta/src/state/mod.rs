@@ -85,6 +85,8 @@ pub(crate) struct State {
     pub(crate) orphans: BTreeSet<InodeId>,
     /// Those that were born without one and may still get it (O_TMPFILE).
     pub(crate) linkable: BTreeSet<InodeId>,
+    /// The last term in which each other shard was heard: in that one it may promise something early.
+    pub(crate) heard_in: BTreeMap<ShardId, Term>,
     pub(crate) record_seq: RecordSeq,
     /// The last record of former terms that no power loss can have taken.
     pub(crate) kept: RecordSeq,
@@ -156,6 +158,9 @@ pub(crate) struct Counters {
     pub(crate) entries_compacted: u64,
     pub(crate) txns: u64,
     pub(crate) txn_busy: u64,
+    /// Answered before participants had their promises on stable storage, and taken back since one has lost its promise.
+    pub(crate) intentions: u64,
+    pub(crate) intentions_undone: u64,
     pub(crate) malformed: u64,
     /// Creations refused because all births are taken.
     pub(crate) births_exhausted: u64,
@@ -204,6 +209,7 @@ impl State {
             drops: BTreeMap::new(),
             orphans: BTreeSet::new(),
             linkable: BTreeSet::new(),
+            heard_in: BTreeMap::new(),
             record_seq: RecordSeq(config.term.first_seq()),
             kept: RecordSeq(0),
             power_lost: Term(0),
@@ -223,6 +229,13 @@ impl State {
     /// This shard.
     pub(crate) fn me(&self) -> ShardId {
         self.config.shard
+    }
+
+    /// The term in which a participant may promise early, so that nobody waits for its disk but who asks for a promise again; 0: it
+    /// may not. What is in one journal is lost together, and where replies wait for the disk they may as well wait for it there.
+    pub(crate) fn early_in(&self, shard: ShardId) -> Term {
+        let early = self.config.outlived && !self.config.one_journal;
+        if early { self.heard_in.get(&shard).copied().unwrap_or_default() } else { Term(0) }
     }
 
     /// Whether this shard is the home of `id`.

@@ -46,6 +46,7 @@ pub(super) fn fits(parts: &[Part], found: &[Found]) -> bool {
     let fits = |(part, found): (&Part, &Found)| match (part, found) {
         (Part::Inode { id, .. }, Found::Inode { attributes, .. }) => attributes.id == *id,
         (Part::Source { .. } | Part::Swap { .. }, Found::Source { child, .. }) => child.is_some(),
+        (Part::Put { .. } | Part::Asked { .. }, Found::Source { .. }) => true,
         _ => false,
     };
     parts.len() == found.len() && parts.iter().zip(found).all(fits)

@@ -60,6 +60,8 @@ impl State {
             ("entries_pending_oldest_us", self.dirs.oldest_pending(now_us)),
             ("transactions", c.txns),
             ("transactions_busy", c.txn_busy),
+            ("intentions", c.intentions),
+            ("intentions_undone", c.intentions_undone),
             ("inodes_open", self.opens.len() as u64),
             ("file_locks", self.filelocks.len() as u64),
             ("orphans", self.orphans.len() as u64),

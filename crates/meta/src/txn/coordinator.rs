@@ -6,12 +6,13 @@ use crate::planted::{self, Planted};
 use crate::state::commit::{Effects, commit_own};
 use crate::state::{keys, packets};
 use crate::{Core, Cx};
-use onpath_kernel::OpId;
+use onpath_kernel::{Need, OpId};
 use onpath_wire::disk::record::Effect;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId, Term};
 use onpath_wire::limits::{RECALL_TIMEOUT_US, TXN_ATTEMPTS_MAX, TXN_BACKOFF_US, TXN_BACKOFF_US_MAX};
 use onpath_wire::peer::{PartState, Peer, TxnPart};
+use onpath_wire::reply::OtherRecord;
 use smallvec::SmallVec;
 
 /// What is asked of whom.
@@ -43,27 +44,41 @@ pub(crate) fn let_go(core: &mut Core) {
     }
 }
 
-/// Asks all participants of a plan; their states in the plan's order, or what the first refusal means. On a refusal
-/// everybody asked has been told to forget the attempt.
-pub(crate) async fn prepare(cx: &Cx, req: &Req, txn: TxnId, plan: &Plan) -> Result<Vec<Vec<PartState>>, Refusal> {
+/// What participants have answered who all promise.
+pub(crate) struct Voted {
+    /// What they have found, in the plan's order.
+    pub(crate) states: Vec<Vec<PartState>>,
+    /// Promises that may not be durable yet.
+    pub(crate) unsure: SmallVec<[OtherRecord; 2]>,
+}
+
+/// Asks all participants of a plan; their votes, or what the first refusal means. On a refusal everybody asked has been told to forget the
+/// attempt. If that may be `early`, who was heard in its present term answers before its promise is durable; a question that asks for
+/// no more than that rests on nothing, since such a promise binds nobody.
+pub(crate) async fn prepare(cx: &Cx, req: &Req, txn: TxnId, plan: &Plan, early: bool) -> Result<Voted, Refusal> {
     let peers: Vec<NodeId> = plan.iter().map(|(shard, _)| NodeId::shard(*shard)).collect();
     let deadline_us = cx.with(|core| core.now.mono_us) + RECALL_TIMEOUT_US;
-    let mut parts = plan.iter().map(|(_, parts)| parts.clone());
+    let early_in = |core: &Core, shard| if early { core.state.early_in(shard) } else { Term(0) };
+    let terms: SmallVec<[Term; 3]> = cx.with(|core| plan.iter().map(|(shard, _)| early_in(core, *shard)).collect());
+    let need = if terms.contains(&Term(0)) { Need::ByDestination } else { Need::Nothing };
+    let mut questions = plan.iter().map(|(_, parts)| parts.clone()).zip(terms.clone());
     let answers = cx
-        .call_all(&peers, deadline_us, |core, _, seq| {
+        .call_all_when(&peers, need, deadline_us, |core, _, seq| {
             let oldest_unfinished = core.state.txns.oldest_unfinished();
             let stamp = core.state.clock.last();
-            let parts = parts.next().expect("one a peer");
-            let prepare = Peer::Prepare { txn, oldest_unfinished, stamp, caller: req.caller.clone(), parts };
+            let (parts, early) = questions.next().expect("one a peer");
+            let prepare = Peer::Prepare { txn, oldest_unfinished, stamp, caller: req.caller.clone(), parts, early };
             core.state.peer_packet(seq, &prepare)
         })
         .await;
-    let mut states = Vec::with_capacity(plan.len());
+    let mut voted = Voted { states: Vec::with_capacity(plan.len()), unsure: SmallVec::new() };
     let (mut refusal, mut by_source) = (None, false);
-    for (answer, (_, parts)) in answers.into_iter().zip(plan) {
+    for ((answer, (shard, parts)), early) in answers.into_iter().zip(plan).zip(terms) {
         let refused = match answer.packet().and_then(|p| p.body::<Peer>().ok()) {
-            Some(Peer::Prepared { states: found }) if answers_all(parts, &found) => {
-                states.push(found);
+            Some(Peer::Prepared { states: found, record }) if answers_all(parts, &found) => {
+                voted.states.push(found);
+                let unsure = (early != Term(0)).then_some(OtherRecord { shard: *shard, record });
+                voted.unsure.extend(unsure);
                 continue;
             }
             Some(Peer::No { errno }) => Refusal::Stop(errno.into()),
@@ -82,7 +97,7 @@ pub(crate) async fn prepare(cx: &Cx, req: &Req, txn: TxnId, plan: &Plan) -> Resu
         }
     }
     match refusal {
-        None => Ok(states),
+        None => Ok(voted),
         Some(refusal) => {
             cx.with(|core| abort(core, cx.op(), txn, plan));
             Err(refusal)

@@ -1,16 +1,17 @@
 //! Transactions over several shards: two-phase commits in the order that was explored (design.md, "Transactions"; R-23).
 //!
-//! `coordinator` decides, `participant` prepares and obeys; `unlink` is the transaction of a name whose inode lives
-//! elsewhere. link and rename are operations (`ops`) that use them.
+//! `coordinator` decides, `participant` prepares and obeys; `intention` is how a coordinator answers before anybody's disk has it; `unlink`
+//! is the transaction of a name whose inode lives elsewhere. link and rename are operations (`ops`) that use them.
 
 pub(crate) mod coordinator;
+pub(crate) mod intention;
 pub(crate) mod participant;
 pub(crate) mod unlink;
 
 use crate::planted::{self, Planted};
 use hashbrown::HashMap;
 use onpath_kernel::Gauge;
-use onpath_wire::ids::{InodeId, ShardId, Term, TxnId, TxnSeq};
+use onpath_wire::ids::{InodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term, TxnId, TxnSeq};
 use onpath_wire::innet::Fingerprint;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::peer::{InodeChange, PartState, TxnPart};
@@ -25,6 +26,9 @@ pub(crate) struct Transactions {
     finished: BTreeSet<TxnId>,
     /// Our own attempts that are not decided (volatile), and the directories whose recalls wait for them.
     active: BTreeMap<TxnSeq, Kept>,
+    /// Our own attempts that are answered and not decided: their participants may not have promised durably. The promise to
+    /// ourselves has the name of the first one.
+    intended: BTreeSet<TxnSeq>,
     /// Directories whose recalls need not wait for an attempt of ours any more, to be woken.
     let_go: Kept,
     /// Decisions that a participant's operation has yet to carry out (volatile).
@@ -48,6 +52,8 @@ pub(crate) type Kept = SmallVec<[InodeId; 2]>;
 pub(crate) struct Prepared {
     pub(crate) parts: Vec<TxnPart>,
     pub(crate) states: Vec<PartState>,
+    /// Its record, if it is of this term.
+    pub(crate) record: RecordSeq,
 }
 
 impl Transactions {
@@ -58,6 +64,7 @@ impl Transactions {
             decided: BTreeMap::new(),
             finished: BTreeSet::new(),
             active: BTreeMap::new(),
+            intended: BTreeSet::new(),
             let_go: Kept::new(),
             told: BTreeMap::new(),
             oldest_of: BTreeMap::new(),
@@ -91,6 +98,7 @@ impl Transactions {
             Gauge::queue("promises", self.prepared.len(), operations),
             Gauge::queue("decisions", self.decided.len(), operations),
             Gauge::queue("attempts", self.active.len(), operations),
+            Gauge::queue("intentions", self.intended.len(), operations),
             Gauge::queue("recalls let go", self.let_go.len(), operations),
             Gauge::queue("decisions told", self.told.len(), operations),
             Gauge::queue("directories in doubt", self.doubt.len(), operations),
@@ -111,12 +119,12 @@ impl Transactions {
 
     /// Whether an attempt of ours is undecided.
     pub(crate) fn is_active(&self, txn: TxnId) -> bool {
-        self.active.contains_key(&txn.seq)
+        self.active.contains_key(&txn.seq) || self.intended.contains(&txn.seq)
     }
 
     /// The oldest of our attempts that anybody may still ask about.
     pub(crate) fn oldest_unfinished(&self) -> TxnSeq {
-        let active = self.active.keys().next().copied();
+        let active = self.active.keys().chain(&self.intended).min().copied();
         let decided = self.decided.keys().map(|txn| txn.seq).min();
         active.into_iter().chain(decided).min().unwrap_or(TxnSeq(self.next + 1))
     }
@@ -139,6 +147,13 @@ impl Transactions {
     /// What was promised, if it still is.
     pub(crate) fn promise(&self, txn: TxnId) -> Option<&Prepared> {
         self.prepared.get(&txn)
+    }
+
+    /// That was promised by this record.
+    pub(crate) fn promised_by(&mut self, txn: TxnId, record: RecordSeq) {
+        if let Some(promise) = self.prepared.get_mut(&txn) {
+            promise.record = record;
+        }
     }
 
     /// Whether a prepared record, or an attempt of ours, makes recalls of this directory wait.
@@ -181,6 +196,18 @@ impl Transactions {
         self.decided.get(&txn).cloned().unwrap_or_default()
     }
 
+    /// Of an intention of ours: its attempts, who has promised what they need, and whose request it was.
+    pub(crate) fn intention(&self, txn: TxnId) -> Vec<(TxnId, Vec<ShardId>, (SessionId, RequestSeq))> {
+        let parts = self.promise(txn).map(|promise| &promise.parts[..]).unwrap_or_default();
+        let asked = parts.iter().filter_map(|part| match part {
+            TxnPart::Asked { txn, participants, session, request } => {
+                Some((*txn, participants.clone(), (*session, *request)))
+            }
+            _ => None,
+        });
+        asked.collect()
+    }
+
     /// Promises whose decision is not known.
     pub(crate) fn undecided(&self) -> Vec<TxnId> {
         self.prepared.keys().filter(|txn| !self.told.contains_key(txn)).copied().collect()
@@ -189,9 +216,13 @@ impl Transactions {
     fn count_parts(&mut self, promise: &Prepared, up: bool) {
         for (part, state) in promise.parts.iter().zip(&promise.states) {
             match part {
-                TxnPart::Source { parent, .. } | TxnPart::Swap { parent, .. } => count(&mut self.doubt, *parent, up),
+                TxnPart::Source { parent, .. } | TxnPart::Swap { parent, .. } | TxnPart::Put { parent, .. } => {
+                    count(&mut self.doubt, *parent, up);
+                }
                 TxnPart::Inode { id, change: InodeChange::RemoveDir, .. } => count(&mut self.sealed, *id, up),
                 TxnPart::Inode { .. } => {}
+                TxnPart::Asked { txn, .. } if up => _ = self.intended.insert(txn.seq),
+                TxnPart::Asked { txn, .. } => _ = self.intended.remove(&txn.seq),
             }
             if let Some(moved) = moved_directory(part, state) {
                 count(&mut self.moving, moved, up);
@@ -202,8 +233,11 @@ impl Transactions {
     // What records do, live and in replay.
 
     pub(crate) fn prepared(&mut self, txn: TxnId, parts: Vec<TxnPart>, states: Vec<PartState>) {
-        let promise = Prepared { parts, states };
+        let promise = Prepared { parts, states, record: RecordSeq(0) };
         self.count_parts(&promise, true);
+        // An intention keeps what its attempts have kept.
+        let asked = |part: &TxnPart| if let TxnPart::Asked { txn, .. } = part { Some(*txn) } else { None };
+        promise.parts.iter().filter_map(asked).for_each(|txn| self.end(txn));
         let before = self.prepared.insert(txn, promise);
         assert!(before.is_none(), "a transaction is prepared once");
     }
@@ -222,6 +256,7 @@ impl Transactions {
 
     pub(crate) fn decided(&mut self, txn: TxnId, participants: &[ShardId]) {
         self.end(txn);
+        self.aborted(txn); // an intention is over with its decision
         self.decided.insert(txn, participants.into());
     }
 

@@ -1,7 +1,7 @@
 //! The side that promises: Prepare in one step that never waits for anybody who waits for it, then obedience across
 //! restarts (steps 3, 4, 8).
 
-use super::{TxnId, moved_directory};
+use super::{Prepared, TxnId, intention, moved_directory};
 use crate::access::{self, Owned};
 use crate::dir::{collect, mark, site};
 use crate::files::holders;
@@ -12,12 +12,12 @@ use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
 use crate::state::{further, keys, packets};
 use crate::{Core, Cx};
-use onpath_kernel::{Key, Mode, OpId};
+use onpath_kernel::{Key, Mode, Need, OpId};
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::record::Effect;
 use onpath_wire::disk::txn::{Found, Part};
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId, Stamp};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId, Stamp, Term};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::peer::{InodeChange, PartState, Peer, TxnPart, part};
@@ -44,9 +44,13 @@ impl<E: Into<Stop>> From<E> for Refused {
 
 /// A coordinator's Prepare.
 pub(crate) async fn prepare(cx: &Cx, from: ShardId, seq: RequestSeq, prepare: Peer) {
-    let Peer::Prepare { txn, oldest_unfinished, caller, parts, .. } = prepare else { return };
+    let Peer::Prepare { txn, oldest_unfinished, caller, parts, early, .. } = prepare else { return };
     for id in linked(&parts) {
         holders::revoke(cx, id).await;
+    }
+    // Who hears of an early promise must not take for it one that is made anew after it was lost.
+    if early != Term(0) && cx.with(|core| core.state.config.term) != early && !planted::is(Planted::PromisedAnew) {
+        return cx.with(|core| packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Busy));
     }
     await_parts(cx, &parts).await;
     let known = cx.with(|core| {
@@ -54,14 +58,14 @@ pub(crate) async fn prepare(cx: &Cx, from: ShardId, seq: RequestSeq, prepare: Pe
         if txn.coordinator != from || core.state.txns.is_over(txn) {
             return Some(None); // a late copy: ignored
         }
-        core.state.txns.promise(txn).map(|p| Some(Peer::Prepared { states: p.states.clone() }))
+        core.state.txns.promise(txn).map(|p| Some(Peer::Prepared { states: p.states.clone(), record: p.record }))
     });
     if let Some(answer) = known {
         if let Some(answer) = answer {
             cx.with(|core| {
                 let all = core.state.record_seq;
                 core.rest_on(cx.op(), all);
-                packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &answer);
+                promised(core, cx.op(), NodeId::shard(from), seq, &answer, early);
             });
         }
         return;
@@ -70,18 +74,43 @@ pub(crate) async fn prepare(cx: &Cx, from: ShardId, seq: RequestSeq, prepare: Pe
     let keys = cx.with(|core| keys_of(core, &parts));
     let outcome =
         if cx.try_lock_all(keys) { cx.with(|core| promise(core, cx, &req, txn, parts)) } else { Err(Refused::Busy) };
-    let promised = outcome.is_ok();
+    let from = NodeId::shard(from);
     let answer = match outcome {
-        Ok(states) => Peer::Prepared { states },
+        Ok(answer) => {
+            cx.with(|core| promised(core, cx.op(), from, seq, &answer, early));
+            return obey(cx, txn).await;
+        }
         Err(Refused::Busy) => Peer::Busy,
         Err(Refused::Stop(Stop::NeedCaller { gids, caps })) => Peer::NeedCaller { gids: gids.to_vec(), caps },
         Err(Refused::Stop(Stop::Errno(errno))) => Peer::No { errno },
         Err(Refused::Stop(_)) => Peer::Busy,
     };
-    cx.with(|core| packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &answer));
-    if promised {
-        obey(cx, txn).await;
+    cx.with(|core| packets::answer_call(core, cx.op(), from, seq, &answer));
+}
+
+/// Says that it is promised. Where that may be said early, the coordinator asks once more, and the flush that answers begins now.
+fn promised(core: &mut Core, op: OpId, to: NodeId, seq: RequestSeq, answer: &Peer, early: Term) {
+    if early == Term(0) {
+        return packets::answer_call(core, op, to, seq, answer);
     }
+    let packet = core.state.answer_packet(seq, answer);
+    let after = core.reflects(op);
+    core.send_after(to, packet, after, Need::Nothing);
+    core.flush();
+}
+
+/// Whether what was promised is on stable storage; what is not known any more was lost before it was.
+pub(crate) fn confirm(cx: &Cx, from: ShardId, seq: RequestSeq, txn: TxnId) {
+    cx.with(|core| {
+        let answer = if core.state.txns.promise(txn).is_some() {
+            let all = core.state.record_seq;
+            core.rest_on(cx.op(), all);
+            Peer::Promised
+        } else {
+            Peer::Lost
+        };
+        packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &answer);
+    });
 }
 
 /// Files that get a name: the client is shown them.
@@ -120,6 +149,9 @@ pub(crate) async fn resume(cx: &Cx, txn: TxnId) {
     if !planted::is(Planted::PromiseWithoutLocks) {
         cx.lock_all(keys).await;
     }
+    if cx.with(|core| txn.coordinator == core.state.me()) {
+        return intention::settle(cx, txn).await;
+    }
     obey(cx, txn).await;
 }
 
@@ -136,13 +168,17 @@ fn keys_of(core: &mut Core, parts: &[TxnPart]) -> SmallVec<[(Key, Mode); 4]> {
                     locked.push((keys::inode(found.child), Mode::Exclusive));
                 }
             }
+            TxnPart::Put { parent, name, .. } => {
+                locked.push((keys::name(&core.state.names.at(*parent, name)), Mode::Exclusive));
+            }
             TxnPart::Inode { id, .. } => locked.push((keys::inode(*id), Mode::Exclusive)),
+            TxnPart::Asked { .. } => {}
         }
     }
     locked
 }
 
-fn promise(core: &mut Core, cx: &Cx, req: &Req, txn: TxnId, parts: Vec<TxnPart>) -> Result<Vec<PartState>, Refused> {
+fn promise(core: &mut Core, cx: &Cx, req: &Req, txn: TxnId, parts: Vec<TxnPart>) -> Result<Peer, Refused> {
     let mut states = Vec::with_capacity(parts.len());
     for part in &parts {
         states.push(match part {
@@ -150,17 +186,19 @@ fn promise(core: &mut Core, cx: &Cx, req: &Req, txn: TxnId, parts: Vec<TxnPart>)
                 source(core, cx.op(), req, *parent, name, *to, *unless)?
             }
             TxnPart::Inode { id, change, sticky } => inode(core, req, *id, change, *sticky)?,
+            TxnPart::Put { .. } | TxnPart::Asked { .. } => return Err(Refused::Busy), // refused when it came
         });
     }
     let parts = parts.into_iter().map(Part::from).collect();
     let found = states.iter().cloned().map(Found::from).collect();
     let effects: Effects = vec![Effect::Prepared { txn, parts, found }];
-    commit_own(core, cx.op(), effects);
+    let record = commit_own(core, cx.op(), effects);
+    core.state.txns.promised_by(txn, record);
     if !core.state.txns.asker_runs {
         core.state.txns.asker_runs = true;
         core.start(Job::AskDecisions);
     }
-    Ok(states)
+    Ok(Peer::Prepared { states, record })
 }
 
 fn source(
@@ -260,31 +298,34 @@ async fn obey(cx: &Cx, txn: TxnId) {
         }
         commit_own(core, cx.op(), effects);
         drop_data(core, dropped);
-        crate::dir::push::room(core);
-        core.wake(keys::txn(txn));
-        for (part, state) in promise.parts.iter().zip(&promise.states) {
-            if let Some(moved) = moved_directory(part, state).filter(|dir| core.state.is_home(*dir)) {
-                core.start(Job::GiveGrants(moved));
-            }
-            match part {
-                TxnPart::Source { parent, .. } | TxnPart::Swap { parent, .. } => {
-                    core.wake(keys::doubt(*parent));
-                    core.wake(keys::group(core.state.config.map.fingerprint(*parent)));
-                    core.wake(keys::grants(*parent));
-                }
-                TxnPart::Inode { id, .. } => {
-                    core.wake(keys::grants(*id));
-                    core.start(Job::GiveGrants(*id));
-                }
-            }
-        }
+        over(core, txn, &promise);
     });
     if cx.with(|core| mark::is_gated(core, cx.op())) {
         mark::pass(cx, None).await; // the name stays locked until readers of its directory find it gone
     }
 }
 
-fn carry_out(
+/// A promise is carried out or forgotten: whoever has waited for that goes on.
+pub(super) fn over(core: &mut Core, txn: TxnId, promise: &Prepared) {
+    crate::dir::push::room(core);
+    core.wake(keys::txn(txn));
+    for (part, state) in promise.parts.iter().zip(&promise.states) {
+        if let Some(moved) = moved_directory(part, state).filter(|dir| core.state.is_home(*dir)) {
+            core.start(Job::GiveGrants(moved));
+        }
+        if let Some((parent, _)) = part.name() {
+            core.wake(keys::doubt(parent));
+            core.wake(keys::group(core.state.config.map.fingerprint(parent)));
+            core.wake(keys::grants(parent));
+        }
+        if let TxnPart::Inode { id, .. } = part {
+            core.wake(keys::grants(*id));
+            core.start(Job::GiveGrants(*id));
+        }
+    }
+}
+
+pub(super) fn carry_out(
     core: &mut Core,
     part: &TxnPart,
     state: &PartState,
@@ -312,6 +353,14 @@ fn carry_out(
             }
             None
         }
+        (TxnPart::Put { parent, name, child, kind }, PartState::Source { child: old, kind: old_kind, .. }) => {
+            let replaced = old.is_some().then(|| links(*old_kind));
+            let log =
+                core.state.log(*parent, i8::from(replaced.is_none()), links(*kind) - replaced.unwrap_or_default());
+            effects.push(Effect::PutName { parent: *parent, name: name.clone(), child: *child, kind: *kind, log });
+            None
+        }
+        (TxnPart::Asked { .. }, _) => None,
         (TxnPart::Inode { id, change, .. }, _) => {
             let inode = core.state.inodes.get(*id)?;
             match change {

@@ -3,7 +3,8 @@
 //!
 //! Locks: the name, exclusive. Journals: name, change-log entry, decision. Rules.
 
-use super::coordinator::{self, Plan, Refusal};
+use super::coordinator::{self, Plan, Refusal, Voted};
+use super::intention;
 use crate::access;
 use crate::dir::site::{self, Gone};
 use crate::ops::{Req, Step, Stop, begin};
@@ -11,7 +12,6 @@ use crate::shard::Job;
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx};
 use onpath_store::NameValue;
-use onpath_wire::attr::AttrWire;
 use onpath_wire::disk::record::{Answer, Effect};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, TxnId};
@@ -42,10 +42,14 @@ pub(crate) async fn attempt(
         let txn = coordinator::begin(core, attempt, &[parent]);
         (txn, questions(core, parent, dir.as_ref().expect("checked"), found, what))
     });
-    match coordinator::prepare(cx, req, txn, &plan).await {
-        Ok(states) => {
-            let PartState::Inode { attr, .. } = states[0][0] else { unreachable!("an inode was prepared") };
-            cx.with(|core| decide(core, cx, req, parent, name, what, found, &attr, txn, &plan)).transpose()
+    match coordinator::prepare(cx, req, txn, &plan, what == What::File).await {
+        Ok(voted) => {
+            let early = !voted.unsure.is_empty();
+            let outcome = cx.with(|core| decide(core, cx, req, parent, name, what, found, &voted, txn, &plan));
+            if early && matches!(outcome, Some(Err(Stop::Answered))) {
+                intention::settle(cx, txn).await;
+            }
+            outcome.transpose()
         }
         Err(Refusal::Stop(stop)) if coordinator::is_outdated(&stop, attempt, &plan) => Ok(None),
         Err(Refusal::Stop(stop)) => Err(stop),
@@ -92,10 +96,11 @@ fn decide(
     name: &Name,
     what: What,
     found: NameValue,
-    attr: &AttrWire,
+    voted: &Voted,
     txn: TxnId,
     plan: &Plan,
 ) -> Option<Step> {
+    let PartState::Inode { attr, .. } = voted.states[0][0] else { unreachable!("an inode was prepared") };
     let Some(dir) = site::have_settled(core, cx.op(), parent) else {
         coordinator::abort(core, cx.op(), txn, plan);
         return None; // recalled meanwhile (schedule F2)
@@ -109,6 +114,14 @@ fn decide(
     if questions(core, parent, dir.as_ref().expect("checked"), found, what) != *plan {
         coordinator::abort(core, cx.op(), txn, plan);
         return None; // the directory is sticky now, say: what the home has checked does not count any more
+    }
+    if !voted.unsure.is_empty() {
+        let NameValue { child, kind } = found;
+        let (to, to_name) = (parent, name.clone()); // it goes nowhere, and its inode is not here
+        let part = TxnPart::Source { parent, name: name.clone(), to, to_name, unless: None };
+        let parts = vec![(part, PartState::Source { child, kind, sticky: None })];
+        intention::intend(core, cx.op(), req, &[(txn, plan.clone())], parts, voted.unsure.to_vec());
+        return Some(Err(Stop::Answered));
     }
     let stamp = core.state.clock.stamp(core.now.wall_ns);
     let log = core.state.log(parent, -1, if what == What::Directory { -1 } else { 0 });

@@ -59,6 +59,8 @@ impl Promised {
                 InodeChange::Move { from, to, name } => self.moves(*id, *from, *to, name.as_ref()),
                 InodeChange::RemoveDir => _ = self.removed.insert(*id),
             },
+            // An intention, which is over when it is decided.
+            TxnPart::Put { .. } | TxnPart::Asked { .. } => {}
         }
     }
 
@@ -85,6 +87,6 @@ fn goes(part: &TxnPart) -> Option<(InodeId, InodeId, &Name)> {
         TxnPart::Source { parent, to, to_name, .. } | TxnPart::Swap { parent, to, to_name, .. } => {
             Some((*parent, *to, to_name))
         }
-        TxnPart::Inode { .. } => None,
+        TxnPart::Inode { .. } | TxnPart::Put { .. } | TxnPart::Asked { .. } => None,
     }
 }

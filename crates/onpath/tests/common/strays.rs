@@ -77,6 +77,7 @@ fn bodies(liar: &Liar, honest: SessionNumber, tree: &Tree) -> Vec<(MessageKind, 
         Peer::Recall { dir: InodeId::ROOT, parts: part::ALL, job: JobId(1) },
         Peer::HomeRead { id: tree.secret },
         Peer::Commit { txn },
+        Peer::Confirm { txn },
         Peer::Decided { txn },
         Peer::Abort { txn },
         Peer::RenameUnlock { txn, moved: vec![] },
@@ -87,7 +88,7 @@ fn bodies(liar: &Liar, honest: SessionNumber, tree: &Tree) -> Vec<(MessageKind, 
         Peer::PathsAsk { from: None },
         Peer::DirectoryAsk { parent: InodeId::ROOT, name: name(b"closed") },
     ];
-    let answers = [Peer::Done, Peer::SessionIs { lives: true }, Peer::Busy, Peer::Void];
+    let answers = [Peer::Done, Peer::Promised, Peer::Lost, Peer::SessionIs { lives: true }, Peer::Busy, Peer::Void];
     let commands = [
         SwitchCommand::Status,
         SwitchCommand::Epoch { epoch: TrackingEpoch(u16::MAX) },

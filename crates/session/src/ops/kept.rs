@@ -15,7 +15,7 @@ use onpath_wire::errno::Errno;
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{InodeId, NodeId, RecordSeq, Slot, Term, term_of_seq};
 use onpath_wire::packet::Packet;
-use onpath_wire::reply::Reply;
+use onpath_wire::reply::{OtherRecord, Reply};
 use onpath_wire::request::Request;
 use onpath_wire::request::describe::{Changes, Description};
 use smallvec::SmallVec;
@@ -127,11 +127,17 @@ impl Unsynced {
 }
 
 /// A request was answered by a shard: an fsync of each inode and directory that it has changed says whether the change is there.
-pub(crate) fn note(core: &mut Core<State>, what: &Description<'_>, answer: &Packet) {
+pub(crate) fn note(core: &mut Core<State>, what: &Description<'_>, answer: &Packet, reply: &Reply) {
     let inode = what.about.inode().filter(|_| what.changes.has(Changes::ATTRIBUTES));
     let directories = what.about.names().map(|(parent, _)| parent).filter(|_| what.changes.has(Changes::NAMES));
     for id in inode.into_iter().chain(directories) {
         note_of(core, id, answer);
+        let Reply::DoneOn { records } = reply else { continue };
+        let known = |told: &&OtherRecord| usize::from(told.shard.0) < core.state.terms.len();
+        let records: SmallVec<[OtherRecord; 3]> = records.iter().filter(known).copied().collect();
+        for OtherRecord { shard, record } in records {
+            core.state.unsynced.note(id, shard, record);
+        }
     }
 }
 

@@ -53,11 +53,12 @@ fn locks(by: NodeId, record: &Record, map: &ClusterMap) -> BTreeSet<Lock> {
             | Effect::Linkable { id } => _ = locks.insert(Lock::Inode(*id)),
             Effect::Merged { data, .. } => _ = locks.insert(Lock::Inode(data.inode)),
             Effect::Prepared { parts, found, .. } => {
-                locks.extend(parts.iter().map(|part| match part {
-                    Part::Source { parent, name, .. } | Part::Swap { parent, name, .. } => {
-                        Lock::Name(*parent, name.clone())
-                    }
-                    Part::Inode { id, .. } => Lock::Inode(*id),
+                locks.extend(parts.iter().filter_map(|part| match part {
+                    Part::Source { parent, name, .. }
+                    | Part::Swap { parent, name, .. }
+                    | Part::Put { parent, name, .. } => Some(Lock::Name(*parent, name.clone())),
+                    Part::Inode { id, .. } => Some(Lock::Inode(*id)),
+                    Part::Asked { .. } => None,
                 }));
                 locks.extend(found.iter().filter_map(|found| match found {
                     Found::Source { child, .. } if is_home(*child) => Some(Lock::Inode(*child)),

@@ -3,6 +3,7 @@
 use crate::client::Asked;
 use crate::model::{Delta, Model};
 use onpath_wire::ids::{InodeId, RequestSeq, SessionId};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -10,8 +11,8 @@ struct Entry {
     position: u64,
     request: (SessionId, RequestSeq),
     asked: Rc<Asked>,
-    process: usize,
-    lsn: u64,
+    /// The process and position of its record, then of all others on which it rests.
+    rests_on: SmallVec<[(usize, u64); 1]>,
     created: Option<InodeId>,
     acknowledged: bool,
     delta: Delta,
@@ -55,13 +56,13 @@ impl Log {
         &mut self,
         request: (SessionId, RequestSeq),
         asked: Rc<Asked>,
-        (process, lsn): (usize, u64),
+        rests_on: SmallVec<[(usize, u64); 1]>,
         created: Option<InodeId>,
         delta: Delta,
     ) -> u64 {
         let position = self.end;
         self.end += 1;
-        self.entries.push_back(Entry { position, request, asked, process, lsn, created, acknowledged: false, delta });
+        self.entries.push_back(Entry { position, request, asked, rests_on, created, acknowledged: false, delta });
         position
     }
 
@@ -69,14 +70,18 @@ impl Log {
         self.entries.binary_search_by_key(&position, |entry| entry.position).ok()
     }
 
+    fn is_volatile(&self, entry: &Entry) -> bool {
+        entry.rests_on.iter().any(|&(process, lsn)| lsn > self.durable[process])
+    }
+
     /// Whether a crash could take changes back.
     pub(super) fn anything_volatile(&self) -> bool {
-        self.entries.back().is_some_and(|entry| entry.lsn > self.durable[entry.process])
+        self.entries.back().is_some_and(|entry| self.is_volatile(entry))
     }
 
     /// The position of the first change that a crash could take back.
     pub(super) fn lasting(&self) -> u64 {
-        let volatile = self.entries.iter().find(|entry| entry.lsn > self.durable[entry.process]);
+        let volatile = self.entries.iter().find(|entry| self.is_volatile(entry));
         volatile.map_or(self.end, |entry| entry.position)
     }
 
@@ -92,7 +97,7 @@ impl Log {
 
     /// Forgets what nobody may have to go back over: changes before `oldest` that no crash can lose.
     pub(super) fn trim(&mut self, oldest: u64) {
-        while self.entries.front().is_some_and(|e| e.position < oldest && e.lsn <= self.durable[e.process]) {
+        while self.entries.front().is_some_and(|e| e.position < oldest && !self.is_volatile(e)) {
             self.entries.pop_front();
         }
     }
@@ -124,10 +129,17 @@ impl Log {
         found
     }
 
+    /// Takes back the last change, which has never happened.
+    pub(super) fn take_back(&mut self, model: &mut Model, position: u64) {
+        let mut last = self.entries.pop_back().expect("it was pushed just now");
+        assert_eq!(last.position, position, "the last one is taken back");
+        model.swap(&mut last.delta);
+    }
+
     /// Takes back what a crash of `process` lost, and puts the rest forward again without it.
     pub(super) fn crashed(&mut self, model: &mut Model, process: usize, kept: u64) -> Cut {
         let mut cut = Cut::default();
-        let lost = |entry: &Entry| entry.process == process && entry.lsn > kept;
+        let lost = |entry: &Entry| entry.rests_on.iter().any(|&(of, lsn)| of == process && lsn > kept);
         self.durable[process] = self.durable[process].max(kept);
         let Some(first) = self.entries.iter().position(lost) else { return cut };
         self.entries.range_mut(first..).rev().for_each(|entry| model.swap(&mut entry.delta));

@@ -12,6 +12,7 @@ mod gated;
 mod kinds;
 mod log;
 mod own;
+mod promises;
 mod queues;
 mod reply;
 mod rest;
@@ -37,6 +38,7 @@ use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::secrets::CookieKey;
+use promises::Promises;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -61,6 +63,8 @@ struct Pending {
     excused: SmallVec<[u64; 1]>,
     /// The hash of its reply that has left with a mark.
     on_mark: Option<u64>,
+    /// What was recorded for it rests on what others had lost by then.
+    is_lost: bool,
     /// Times of full disks that were over when it was asked.
     fulls: u64,
 }
@@ -68,7 +72,7 @@ struct Pending {
 impl Pending {
     fn new(seq: RequestSeq, asked: Rc<Asked>, invoked: u64, fulls: u64) -> Pending {
         let (valid, excused) = (SmallVec::new(), SmallVec::new());
-        Pending { seq, asked, invoked, witness: None, valid, excused, on_mark: None, fulls }
+        Pending { seq, asked, invoked, witness: None, valid, excused, on_mark: None, is_lost: false, fulls }
     }
 }
 
@@ -95,6 +99,8 @@ pub struct Checks {
     pub replies: u64,
     /// Unacknowledged or, after a power loss, acknowledged changes that a crash took back.
     pub taken_back: u64,
+    /// Changes that were answered before others had their promises of them on stable storage.
+    pub intentions: u64,
     /// Answers accepted by clients.
     pub accepted: u64,
     /// Ways that path nodes have led to their ends, and those of them that did not lead there all the while.
@@ -139,6 +145,8 @@ pub struct Checker {
     revived: BTreeSet<(SessionId, RequestSeq)>,
     /// Power was lost where commits are not awaited.
     lost_power: bool,
+    /// What participants have promised.
+    promises: Promises,
     /// Changes that are recorded and not exposed, in the order of their records.
     gated: VecDeque<Gated>,
     /// Times of full disks that began, and those at this moment.
@@ -170,6 +178,7 @@ impl Checker {
             reviving: BTreeMap::new(),
             revived: BTreeSet::new(),
             lost_power: false,
+            promises: Promises::default(),
             gated: VecDeque::new(),
             fulls: (0, 0),
             digest: (0, 0),
@@ -265,6 +274,7 @@ impl Checker {
             Ok(record) => record,
             Err(error) => return self.violation(format!("{by:?} journals what does not decode: {error}")),
         };
+        self.promises.note(by, (process, lsn), &record);
         self.locked_by(by, &record);
         if record.session.0 == 0 || record.answer == Answer::Nothing {
             return self.own_work(by, &record, (process, lsn));
@@ -306,8 +316,16 @@ impl Checker {
             let what = format!("{by:?} executes {:?}/{} which nobody waits for", record.session, record.request);
             return self.violation(what);
         };
-        let outcome = witness(&mut self.model, &mut self.log, pending, record, at);
+        let rests_on = promises::rests_on(&self.promises, by, record);
+        let is_lost = rests_on.is_none();
+        self.checks.intentions += u64::from(rests_on.as_ref().is_none_or(|all| !all.is_empty()));
+        let rests_on = std::iter::once(at).chain(rests_on.into_iter().flatten()).collect();
+        let outcome = witness(&mut self.model, &mut self.log, pending, record, rests_on);
         self.checks.changes += 1;
+        if is_lost && outcome.is_ok() {
+            self.is_lost_at_once(record.session, record.request);
+            return;
+        }
         if let Err(why) = outcome {
             let what = format!("{by:?} {:?}/{} {:?}: {why}", record.session, record.request, pending.asked);
             self.violation(what);
@@ -353,6 +371,7 @@ impl Checker {
         match outcome {
             Ok(excuse) => {
                 pending.valid.push((hash, pending.witness.is_some()));
+                pending.excused.extend((excuse == Some(Excuse::LostAnswer)).then_some(hash));
                 excuse.into_iter().for_each(|excuse| self.excuse(excuse));
             }
             Err(_) if excused => self.excuse(Excuse::LostAnswer),
@@ -371,8 +390,12 @@ impl Checker {
         let reply = packet.body::<Reply>().map_err(|error| format!("a reply that does not decode: {error}"))?;
         let pending = self.sessions.get(&session).and_then(|known| known.pending.iter().find(|p| p.seq == seq));
         let pending = pending.expect("looked up before");
+        let reply = reply.plain();
         if !kinds::may_answer(&pending.asked, &reply) {
             return Err(format!("is answered {reply:?}, which answers no such question"));
+        }
+        if pending.is_lost && pending.witness.is_none() && self.lost_power && reply == Reply::Done {
+            return Ok(Some(Excuse::LostAnswer));
         }
         let reply = as_uncached(reply);
         let full = self.fulls.0 > pending.fulls && pending.witness.is_none();
@@ -401,6 +424,7 @@ impl Checker {
         }
         match pending.witness {
             Some(witness) => self.log.acknowledge(witness.position),
+            None if pending.excused.contains(&hash) => {}
             None if self.log.anything_volatile() => {
                 let (invoked, end) = (pending.invoked, self.log.end());
                 self.taken.push_back(Taken { asked: pending.asked, reply: reply.clone(), invoked, end });
@@ -429,6 +453,7 @@ impl Checker {
         self.suffered.crashes += 1;
         self.suffered.losses += u64::from(may_lose);
         self.forget_gated(process, kept, may_lose);
+        self.promises.crashed(process, kept);
         let cut = self.log.crashed(&mut self.model, process, kept);
         self.model.loosen_times();
         self.checks.taken_back += cut.lost.len() as u64;
@@ -494,7 +519,7 @@ fn witness(
     log: &mut Log,
     pending: &mut Pending,
     record: &Record,
-    at: (usize, u64),
+    rests_on: SmallVec<[(usize, u64); 1]>,
 ) -> Result<(), String> {
     if pending.witness.is_some() {
         return Err("is executed twice".into());
@@ -508,7 +533,7 @@ fn witness(
     let delta = model.apply(&plan.change, created)?;
     let expected = model.expect(plan.answer, created);
     // Also what changes nothing that the model knows, such as an attach: a crash may take it back.
-    let position = log.push((record.session, record.request), asked.clone(), at, created, delta);
+    let position = log.push((record.session, record.request), asked.clone(), rests_on, created, delta);
     pending.witness = Some(Witness { position, expected });
     Ok(())
 }
@@ -555,5 +580,5 @@ fn born(model: &Model, request: &Request, record: &Record) -> Option<InodeId> {
 
 /// The same answer to whoever does not cache that a name is missing.
 pub(crate) fn as_uncached(reply: Reply) -> Reply {
-    if reply == Reply::Missing { Reply::Failed { errno: Errno::ENOENT } } else { reply }
+    if reply == Reply::Missing { Reply::Failed { errno: Errno::ENOENT } } else { reply.plain() }
 }

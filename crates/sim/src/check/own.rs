@@ -73,7 +73,7 @@ impl Checker {
     fn unasked(&mut self, by: NodeId, id: InodeId, who: (SessionId, RequestSeq), asked: Rc<Asked>, at: (usize, u64)) {
         let change = decide(&self.model, &asked).map_err(|e| e.to_string());
         match change.and_then(|plan| self.model.apply(&plan.change, None)) {
-            Ok(delta) => _ = self.log.push(who, asked, at, None, delta),
+            Ok(delta) => _ = self.log.push(who, asked, [at].into_iter().collect(), None, delta),
             Err(why) => self.violation(format!("{by:?} changes {id:?}: {why}")),
         }
     }

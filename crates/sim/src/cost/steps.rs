@@ -146,6 +146,7 @@ impl Model {
         let own = self.place_of(to).is_some_and(|other| self.server_of(other) == server);
         let waits = match to.class() {
             _ if matches!(need, Need::Durable | Need::DurableInTime | Need::IfOutlived) => true,
+            _ if need == Need::Nothing => false,
             Some(NodeClass::Session) => false,
             _ => !own,
         };

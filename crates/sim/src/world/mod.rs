@@ -410,6 +410,7 @@ impl World {
         let own = process.servers.iter().any(|server| server.node == to);
         let waits = match to.class() {
             _ if matches!(need, Need::Durable | Need::DurableInTime | Need::IfOutlived) => true,
+            _ if need == Need::Nothing => false,
             _ if need == Need::AsForClient && self.config.commit == Commit::Sync => true,
             Some(NodeClass::Session) => self.config.commit == Commit::Sync,
             _ => !own,

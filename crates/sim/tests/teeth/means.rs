@@ -23,7 +23,6 @@ const POWERS: Bounds = Bounds { powers: 1, ..NONE };
 const OWNER: Means = Means::Seeds("owner form", shapes::hostile);
 const NETWORK: Means = Means::Seeds("network form", shapes::network);
 const WRITERS: Means = Means::Seeds("writers", shapes::writers);
-const LATE_WRITERS: Means = Means::Seeds("late writers", shapes::late_writers);
 const POWERLESS: Means = Means::Seeds("writers, power losses", shapes::writers_that_lose_power);
 const DIRECTORIES: Means = Means::Seeds("directories, power losses", shapes::directories_that_lose_power);
 const LOCKERS: Means = Means::Seeds("lockers", shapes::lockers);
@@ -38,6 +37,7 @@ const LATE_COPIES: Means = Means::Seeds("late copies", shapes::late_copies);
 const RESTARTS: Means = Means::Seeds("restarts", shapes::restarts);
 const STORMS: Means = Means::Seeds("storms of renames", shapes::storms);
 const CLIMBS: Means = Means::Seeds("moves in deep trees", shapes::climbs);
+const RENAMES: Means = Means::Seeds("renames, power losses", shapes::renames_that_lose_power);
 const POWER_LOSSES: Means = Means::Seeds("power losses", shapes::power_losses);
 const FORGERS: Means = Means::Seeds("forged acknowledgements", shapes::forgers);
 const LATE_ROUNDS: Means = Means::Seeds("late rounds", shapes::late_rounds);
@@ -113,7 +113,6 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (18, Planted::BirthlessIds, RESTARTS),
     (18, Planted::BirthlessIds, explored("rename-again", KILLS)),
     (19, Planted::HeldStamp, explored("held-stamp", NONE)),
-    (20, Planted::TrimsOvertake, LATE_WRITERS),
     (20, Planted::TrimsOvertake, explored("trims", LATE)),
     (20, Planted::CutBeforeDurable, POWERLESS),
     (21, Planted::JoinsWhileAlone, CACHERS),
@@ -134,6 +133,10 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (23, Planted::GrantedWhileMoving, PATHS),
     // V-2: what is lent is asked back before it is shown.
     (4, Planted::ShownWithoutRecall, LENT),
+    (25, Planted::IntentionUnconfirmed, RENAMES),
+    (25, Planted::IntentionUnconfirmed, explored("rename-owner", POWERS)),
+    (25, Planted::PromisedAnew, RENAMES),
+    (25, Planted::PromisesUntold, DIRECTORIES),
     // Of no numbered rule: what fsync of a directory says, leases of sessions (design.md, "Sessions"), and bounds of queues.
     (0, Planted::SyncWithoutCollect, DIRECTORIES),
     (0, Planted::CreateUntold, DIRECTORIES),

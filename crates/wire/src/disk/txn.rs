@@ -1,7 +1,7 @@
 //! What a participant of a transaction has promised.
 
 use super::reply::{Attributes, Bytes};
-use crate::ids::InodeId;
+use crate::ids::{InodeId, RequestSeq, SessionId, ShardId, TxnId};
 use crate::inode::Kind;
 use crate::name::Name;
 use crate::peer::{InodeChange, PartState, TxnPart};
@@ -83,6 +83,28 @@ stored_enum! {
             /// Type of that.
             kind: Kind,
         },
+        /// The new name of a rename leads to this inode: only in the coordinator's own intention.
+        4 => Put {
+            /// Its directory.
+            parent: InodeId,
+            /// The name.
+            name: Name,
+            /// What it leads to then.
+            child: InodeId,
+            /// Type of that.
+            kind: Kind,
+        },
+        /// Whose promises the intention waits for.
+        5 => Asked {
+            /// The attempt under which they have promised.
+            txn: TxnId,
+            /// Who.
+            participants: Vec<ShardId>,
+            /// Whose request that was.
+            session: SessionId,
+            /// Its number.
+            request: RequestSeq,
+        },
     }
 }
 
@@ -141,6 +163,10 @@ impl From<TxnPart> for Part {
             TxnPart::Swap { parent, name, to, to_name, unless, child, kind } => {
                 Part::Swap { parent, name, to, to_name, unless, child, kind }
             }
+            TxnPart::Put { parent, name, child, kind } => Part::Put { parent, name, child, kind },
+            TxnPart::Asked { txn, participants, session, request } => {
+                Part::Asked { txn, participants, session, request }
+            }
         }
     }
 }
@@ -152,6 +178,10 @@ impl From<Part> for TxnPart {
             Part::Inode { id, change, sticky } => TxnPart::Inode { id, change: change.into(), sticky },
             Part::Swap { parent, name, to, to_name, unless, child, kind } => {
                 TxnPart::Swap { parent, name, to, to_name, unless, child, kind }
+            }
+            Part::Put { parent, name, child, kind } => TxnPart::Put { parent, name, child, kind },
+            Part::Asked { txn, participants, session, request } => {
+                TxnPart::Asked { txn, participants, session, request }
             }
         }
     }

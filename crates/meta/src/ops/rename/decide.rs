@@ -10,8 +10,8 @@ use crate::ops::unlink::{drop_data, replace_link};
 use crate::ops::{Req, Stop, acl};
 use crate::state::commit::{Effects, commit};
 use crate::state::{keys, packets};
-use crate::txn::coordinator;
 use crate::txn::participant::{links, may_move, moved};
+use crate::txn::{coordinator, intention};
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
 use onpath_store::NameValue;
@@ -20,7 +20,7 @@ use onpath_wire::disk::record::{Answer, Effect};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, Stamp};
 use onpath_wire::inode::Kind;
-use onpath_wire::peer::{Access, part};
+use onpath_wire::peer::{Access, InodeChange, PartState, TxnPart, part};
 use onpath_wire::request::NewNode;
 use std::iter;
 
@@ -33,9 +33,10 @@ pub(super) fn step(
     what: &Rename,
     look: &Look,
     votes: &Votes,
-    child: InodeId,
-    kind: Kind,
+    source: NameValue,
+    intends: bool,
 ) -> Option<Result<(), Stop>> {
+    let child = source.child;
     let (dir, from_dir) = plan::both(core, cx.op(), what, look.source_here)?;
     if plan::questions(core, what, look) != votes.plans[0].1 {
         return None; // a directory is sticky now, say: what others have checked does not count any more
@@ -58,7 +59,7 @@ pub(super) fn step(
         Some(_) if !look.source_here => site::have(core, what.from_parent, part::ACCESS)?,
         _ => from_dir.clone(),
     };
-    Some(decided(core, cx, req, what, look, votes, NameValue { child, kind }, [dir, from_dir, born_in]))
+    Some(decided(core, cx, req, what, look, votes, source, intends, [dir, from_dir, born_in]))
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -70,6 +71,7 @@ fn decided(
     look: &Look,
     votes: &Votes,
     source: NameValue,
+    intends: bool,
     [dir, from_dir, born_in]: [Result<Access, Gone>; 3],
 ) -> Result<(), Stop> {
     plan::check(core, req, what, look, Some(source), dir.clone(), from_dir.clone())?;
@@ -89,6 +91,11 @@ fn decided(
     let local_replaced = replaced.and_then(|r| core.state.inodes.get(r.child));
     if !what.exchanges() && local_replaced.as_ref().is_some_and(|inode| inode.is_dir() && inode.entries > 0) {
         return Err(Errno::ENOTEMPTY.into());
+    }
+    if intends {
+        let parts = own_parts(core, what, look, source);
+        intention::intend(core, cx.op(), req, &votes.plans, parts, votes.unsure.to_vec());
+        return Ok(());
     }
     let stamp = core.state.clock.stamp(core.now.wall_ns);
     let mut effects = names(core, what, look, votes, source);
@@ -144,6 +151,26 @@ fn names(core: &mut Core, what: &Rename, look: &Look, votes: &Votes, source: Nam
         core.state.log(what.parent, i8::from(replaced.is_none()), links(kind) - replaced.map_or(0, |r| links(r.kind)));
     effects.push(Effect::PutName { parent: what.parent, name: what.name.clone(), child, kind, log });
     effects
+}
+
+/// What this shard does itself if the votes stand: no directory is among it, and nothing stays under the old name.
+fn own_parts(core: &mut Core, what: &Rename, look: &Look, source: NameValue) -> Vec<(TxnPart, PartState)> {
+    let NameValue { child, kind } = source;
+    let mut parts = vec![];
+    if look.source_here {
+        let (parent, name) = (what.from_parent, what.from.clone());
+        let part = TxnPart::Source { parent, name, to: what.parent, to_name: what.name.clone(), unless: None };
+        parts.push((part, PartState::Source { child, kind, sticky: None }));
+    }
+    let before = look.destination.unwrap_or(NameValue { child: InodeId::NONE, kind: Kind::File });
+    let put = TxnPart::Put { parent: what.parent, name: what.name.clone(), child, kind };
+    parts.push((put, PartState::Source { child: before.child, kind: before.kind, sticky: None }));
+    let told = core.state.inodes.attr(before.child).zip(core.state.inodes.data_ref(before.child));
+    if let Some((attr, data)) = told {
+        let change = InodeChange::Replace { parent: what.parent };
+        parts.push((TxnPart::Inode { id: before.child, change, sticky: None }, PartState::Inode { attr, data }));
+    }
+    parts
 }
 
 /// What RENAME_WHITEOUT leaves behind: nobody may open it.

@@ -17,6 +17,7 @@ use crate::dir::{collect, holders, site};
 use crate::state::{births, keys};
 use crate::txn::Kept;
 use crate::txn::coordinator::{self, Refusal};
+use crate::txn::intention;
 use crate::{Core, Cx};
 use climb::{Climb, Found};
 use onpath_kernel::OpId;
@@ -182,8 +183,9 @@ async fn vote(
 ) -> Result<Result<Step, Again>, Stop> {
     let (txn, plan) = cx.with(|core| plan::first(core, what, look, attempt));
     let mut votes = Votes::new(txn, plan);
-    match coordinator::prepare(cx, req, txn, &votes.plans[0].1).await {
-        Ok(states) => votes.hear(states),
+    let early = plan::may_be_early(what, look, look.source_kind());
+    match coordinator::prepare(cx, req, txn, &votes.plans[0].1, early).await {
+        Ok(voted) => votes.hear(voted),
         Err(Refusal::Busy) => return Ok(Err(Again::Later)),
         Err(Refusal::Stop(stop)) if coordinator::is_outdated(&stop, attempt, &votes.plans[0].1) => {
             return Ok(Err(Again::Later));
@@ -203,10 +205,11 @@ async fn vote(
         return if found == Found::Deep { Ok(Err(Again::Deep)) } else { Err(Errno::EINVAL.into()) };
     }
     if let Some((txn, plan)) = cx.with(|core| plan::second(core, what, look, &votes, source)) {
-        match coordinator::prepare(cx, req, txn, &plan).await {
-            Ok(states) => {
+        let early = plan::may_be_early(what, look, Some(kind));
+        match coordinator::prepare(cx, req, txn, &plan, early).await {
+            Ok(voted) => {
                 votes.plans.push((txn, plan));
-                votes.hear(states);
+                votes.hear(voted);
             }
             Err(refusal) => {
                 cx.with(|core| votes.abort(core, cx));
@@ -217,7 +220,25 @@ async fn vote(
             }
         }
     }
-    let decided = cx.with(|core| decide::step(core, cx, req, what, look, &votes, child, kind));
+    conclude(cx, req, what, look, climb, &votes, source).await
+}
+
+/// Step 7, and what follows it: the decision, or an answer before it.
+async fn conclude(
+    cx: &Cx,
+    req: &Req,
+    what: &Rename,
+    look: &Look,
+    climb: &mut Climb,
+    votes: &Votes,
+    source: NameValue,
+) -> Result<Result<Step, Again>, Stop> {
+    let intends = cx.with(|core| plan::may_intend(core, what, look, votes, source));
+    if !intends && !votes.are_sure(cx).await {
+        cx.with(|core| votes.abort(core, cx));
+        return Ok(Err(Again::Later));
+    }
+    let decided = cx.with(|core| decide::step(core, cx, req, what, look, votes, source, intends));
     match decided {
         None => {
             cx.with(|core| votes.abort(core, cx));
@@ -226,6 +247,10 @@ async fn vote(
         Some(Err(stop)) => {
             cx.with(|core| votes.abort(core, cx));
             Err(stop)
+        }
+        Some(Ok(())) if intends => {
+            intention::settle(cx, votes.plans[0].0).await;
+            Ok(Ok(Err(Stop::Answered)))
         }
         Some(Ok(())) => {
             climb.moved(what, look, source);

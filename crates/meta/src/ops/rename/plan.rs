@@ -6,7 +6,8 @@ use crate::dir::site::{self, Gone};
 use crate::ops::{Req, Stop, begin, need_space};
 use crate::planted::{self, Planted};
 use crate::state::keys;
-use crate::txn::coordinator::{self, Plan};
+use crate::txn::coordinator::{self, Plan, Voted};
+use crate::txn::intention;
 use crate::txn::participant::may_move;
 use crate::{Core, Cx};
 use onpath_kernel::{Mode, OpId};
@@ -15,6 +16,7 @@ use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, ShardId, TxnId};
 use onpath_wire::inode::Kind;
 use onpath_wire::peer::{Access, InodeChange, PartState, TxnPart, part};
+use onpath_wire::reply::OtherRecord;
 use onpath_wire::request::rename;
 use smallvec::SmallVec;
 
@@ -243,6 +245,19 @@ pub(super) fn second(
     Some((txn, vec![(home, vec![part])]))
 }
 
+/// Whether promises may be told before they are durable, as far as is known of what moves: of a directory others have to be told where it
+/// is, and what stays under the old name is made in the decision.
+pub(super) fn may_be_early(what: &Rename, look: &Look, source: Option<Kind>) -> bool {
+    let kinds = [source, look.destination.map(|destination| destination.kind)];
+    what.flags & (rename::EXCHANGE | rename::WHITEOUT) == 0 && !kinds.contains(&Some(Kind::Directory))
+}
+
+/// Whether the rename may be answered before it is decided. What it changes here must be locked.
+pub(super) fn may_intend(core: &Core, what: &Rename, look: &Look, votes: &Votes, source: NameValue) -> bool {
+    let locked = look.source_here || !core.state.is_home(source.child);
+    !votes.unsure.is_empty() && locked && may_be_early(what, look, Some(source.kind))
+}
+
 fn sticky_of(core: &mut Core, dir: InodeId) -> Option<u32> {
     match site::have(core, dir, part::BOTH) {
         Some(Ok(access)) => access::sticky_owner(&access),
@@ -255,16 +270,20 @@ pub(super) struct Votes {
     pub(super) plans: Vec<(TxnId, Plan)>,
     source: Option<(InodeId, Kind)>,
     source_sticky: Option<u32>,
+    /// Promises that may not be durable yet.
+    pub(super) unsure: SmallVec<[OtherRecord; 3]>,
     owners: SmallVec<[(InodeId, (u32, u32)); 2]>,
 }
 
 impl Votes {
     pub(super) fn new(txn: TxnId, plan: Plan) -> Votes {
-        Votes { plans: vec![(txn, plan)], source: None, source_sticky: None, owners: SmallVec::new() }
+        let (unsure, owners) = (SmallVec::new(), SmallVec::new());
+        Votes { plans: vec![(txn, plan)], source: None, source_sticky: None, unsure, owners }
     }
 
-    pub(super) fn hear(&mut self, states: Vec<Vec<PartState>>) {
-        for state in states.into_iter().flatten() {
+    pub(super) fn hear(&mut self, voted: Voted) {
+        self.unsure.extend(voted.unsure);
+        for state in voted.states.into_iter().flatten() {
             match state {
                 PartState::Source { child, kind, sticky } => {
                     self.source = Some((child, kind));
@@ -273,6 +292,13 @@ impl Votes {
                 PartState::Inode { attr, .. } => self.owners.push((attr.id, (attr.uid, attr.gid))),
             }
         }
+    }
+
+    /// Whether all promises are durable, once those who may have said so early have been asked again.
+    pub(super) async fn are_sure(&self, cx: &Cx) -> bool {
+        let shards = |plan: &Plan| plan.iter().map(|(shard, _)| *shard).collect();
+        let asked: Vec<_> = self.plans.iter().map(|(txn, plan)| (*txn, shards(plan))).collect();
+        self.unsure.is_empty() || intention::confirmed(cx, &asked).await
     }
 
     /// What moves.

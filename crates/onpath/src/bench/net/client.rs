@@ -256,7 +256,11 @@ pub(in crate::bench) fn getattr(id: InodeId) -> FsOp {
 
 /// Makes and opens a file.
 pub(in crate::bench) fn create(parent: InodeId, prefix: &str, number: usize) -> FsOp {
-    let name = plain(&format!("{prefix}{number}"));
+    create_named(parent, plain(&format!("{prefix}{number}")))
+}
+
+/// The same under this name.
+pub(super) fn create_named(parent: InodeId, name: Name) -> FsOp {
     FsOp::Create { parent, name, mode: 0o644, umask: 0, open: OpenMode { exclusive: true, ..OpenMode::READ_WRITE } }
 }
 

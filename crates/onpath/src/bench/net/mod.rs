@@ -3,6 +3,7 @@
 //! A round starts the servers of every case anew, in processes of their own on a directory that is empty, asks them, and then an echo. A
 //! case is compared with the echo of its round.
 
+mod across;
 pub(super) mod client;
 pub(super) mod dirty_set;
 mod echo;
@@ -121,6 +122,11 @@ impl Site<'_> {
             }
         }
         // The processes of these cases do not have a CPU each.
+        for case in [Case::RenameAcross, Case::RenameAcrossThird, Case::UnlinkAcross] {
+            if wanted(case) && self.wait == WaitMode::Block {
+                self.compare(report, case, &across::measure(self, case)?)?;
+            }
+        }
         for case in [Case::CreateNetwork, Case::CreateMarked, Case::CreateAfterStat] {
             if wanted(case) && self.wait == WaitMode::Block {
                 self.compare(report, case, &uninterrupted(|| self.network(case))?)?;
@@ -129,16 +135,16 @@ impl Site<'_> {
         Ok(())
     }
 
-    fn started<T>(&self, shape: Shape, run: impl FnOnce(&Client, &Servers) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    fn started<T>(
+        &self,
+        shape: Shape,
+        shards: u16,
+        run: impl FnOnce(&Client, &Servers) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
         let parent = absolute(&self.args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
         let dir = tempfile::Builder::new().prefix("onpath-bench-net").tempdir_in(parent)?;
-        let servers = Servers::start(
-            Shape { key: self.args.key, ..shape },
-            self.wait,
-            self.args.shards,
-            dir.path(),
-            self.cpus.0,
-        )?;
+        let shape = Shape { key: self.args.key, ..shape };
+        let servers = Servers::start(shape, self.wait, shards, dir.path(), self.cpus.0)?;
         let client = Client::start(&servers, self.wait, self.cpus.1)?;
         let result = run(&client, &servers)?;
         client.stop()?;
@@ -147,7 +153,7 @@ impl Site<'_> {
 
     /// One host and a directory whose updates it tracks itself.
     fn owner(&self, case: Case) -> anyhow::Result<Asked> {
-        self.started(Shape::OWNER, |client, _| {
+        self.started(Shape::OWNER, self.args.shards, |client, _| {
             let dir = client.directory("dir")?;
             let run = |prefix: &'static str, count: usize, window: usize, file: Option<InodeId>| {
                 let ask: Box<dyn Fn(usize) -> FsOp + Send> = match file {
@@ -177,7 +183,8 @@ impl Site<'_> {
     fn network(&self, case: Case) -> anyhow::Result<Asked> {
         let looks = case == Case::CreateAfterStat;
         let marks = case == Case::CreateMarked;
-        self.started(if marks { Shape::MARKED } else { Shape::NETWORK }, |client, servers| {
+        let shape = if marks { Shape::MARKED } else { Shape::NETWORK };
+        self.started(shape, self.args.shards, |client, servers| {
             in_use(servers, client)?;
             let begin = Counts::of(servers)?;
             let dir = client.directory("dir")?;

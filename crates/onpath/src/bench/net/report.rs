@@ -23,6 +23,12 @@ pub(crate) enum Case {
     CreateMarked,
     /// The same with marks that stay, after a look at the directory, which takes mark and grant away.
     CreateAfterStat,
+    /// rename(2) of a file to a name of another host, where nothing of that name was.
+    RenameAcross,
+    /// The same where a third host has the inode.
+    RenameAcrossThird,
+    /// unlink(2) of the only name of a file whose inode another host has.
+    UnlinkAcross,
 }
 
 /// One case in one round.

@@ -41,10 +41,8 @@ fn promise(view: &View, survey: &Survey, promise: &Promise, report: &mut Report)
     let message = format!("transaction {:#x} of shard {coordinator} is prepared here; it is {what}", seq.0);
     let finding = Finding::new(code, message).shard(survey.shard);
     report.add(match promise.parts.first() {
-        Some(TxnPart::Source { parent, name, .. } | TxnPart::Swap { parent, name, .. }) => {
-            finding.inode(*parent).path(view.path_in(*parent, name))
-        }
+        Some(part) if let Some((parent, name)) = part.name() => finding.inode(parent).path(view.path_in(parent, name)),
         Some(TxnPart::Inode { id, .. }) => finding.inode(*id).path(view.path(*id)),
-        None => finding,
+        _ => finding,
     });
 }
