@@ -387,7 +387,7 @@ wire_enum! {
         /// generation.
         35 => Void,
         /// To a data node that asks: the last merge part that this home has given.
-        48 => PartIs {
+        51 => PartIs {
             /// That; number 0 if it has given none in this term.
             part: MergePart,
         },

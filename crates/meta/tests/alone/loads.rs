@@ -24,7 +24,9 @@ impl Cold for Shelf {
     }
 }
 
-const PATH_NODE: NodeId = NodeId::path(1);
+fn path_node() -> NodeId {
+    NodeId::path(1)
+}
 
 fn with_path_node(term: Term) -> ShardConfig {
     let config = config(term);
@@ -52,7 +54,7 @@ impl Alone {
 
     /// What the path node is granted, and where to go on.
     fn granted(&mut self, seq: u64, from: Option<PathsFrom>) -> (Vec<InodeId>, Option<PathsFrom>) {
-        self.hear(MessageKind::Peer, PATH_NODE, RequestSeq(seq), &Peer::PathsAsk { from });
+        self.hear(MessageKind::Peer, path_node(), RequestSeq(seq), &Peer::PathsAsk { from });
         match self.last.take() {
             Some(Peer::Paths { parts, next }) => (parts.into_iter().map(|part| part.dir).collect(), next),
             other => panic!("answered {other:?}"),
@@ -71,7 +73,7 @@ fn what_comes_into_memory_during_a_load_is_granted() {
         made.insert(attr.id);
     }
     let mut alone = alone.from_its_images();
-    alone.hear(MessageKind::Peer, PATH_NODE, RequestSeq(100), &Peer::PathLeaseAsk);
+    alone.hear(MessageKind::Peer, path_node(), RequestSeq(100), &Peer::PathLeaseAsk);
     let (mut all, mut next, mut seq) = (BTreeSet::new(), None, 101);
     loop {
         let (granted, from) = alone.granted(seq, next);

@@ -136,7 +136,7 @@ pub(crate) fn note(core: &mut Core<State>, what: &Description<'_>, answer: &Pack
         let known = |told: &&OtherRecord| usize::from(told.shard.0) < core.state.terms.len();
         let records: SmallVec<[OtherRecord; 3]> = records.iter().filter(known).copied().collect();
         for OtherRecord { shard, record } in records {
-            core.state.unsynced.note(id, shard, record);
+            core.state.unsynced.note(id, NodeId::shard(shard), record);
         }
     }
 }
