@@ -210,7 +210,9 @@ mod tests {
     use onpath_wire::ids::ShardId;
 
     const FILE: InodeId = InodeId(77);
-    const HOME: NodeId = NodeId::shard(ShardId(3));
+    fn home() -> NodeId {
+        NodeId::shard(ShardId(3))
+    }
 
     fn record(term: u32, count: u64) -> RecordSeq {
         RecordSeq(Term(term).first_seq() + count)
@@ -220,7 +222,7 @@ mod tests {
     /// `upto`.
     fn fsync(unsynced: &mut Unsynced, term: u32, since: u32, upto: RecordSeq) -> bool {
         let (told, before) = (unsynced.of(FILE), unsynced.told_loss(FILE));
-        unsynced.heard(HOME, Term(term), (Term(since), upto));
+        unsynced.heard(home(), Term(term), (Term(since), upto));
         unsynced.synced(FILE, &told) > before
     }
 
@@ -235,7 +237,7 @@ mod tests {
         ];
         for (told, term, since, upto, lost) in cases {
             let mut unsynced = Unsynced::default();
-            unsynced.note(FILE, HOME, told);
+            unsynced.note(FILE, home(), told);
             assert_eq!(fsync(&mut unsynced, term, since, upto), lost, "{told:?} in {term} since {since} with {upto:?}");
             assert!(!fsync(&mut unsynced, term, since, upto), "once");
             assert!(unsynced.of(FILE).is_empty() && unsynced.young.is_empty() != lost);
@@ -245,14 +247,14 @@ mod tests {
     #[test]
     fn later_writes_hide_no_loss_and_other_shards_are_others() {
         let mut unsynced = Unsynced::default();
-        unsynced.note(FILE, HOME, record(5, 11));
-        unsynced.heard(HOME, Term(6), (Term(0), record(5, 10)));
-        unsynced.note(FILE, HOME, record(6, 1));
+        unsynced.note(FILE, home(), record(5, 11));
+        unsynced.heard(home(), Term(6), (Term(0), record(5, 10)));
+        unsynced.note(FILE, home(), record(6, 1));
         unsynced.note(FILE, NodeId::shard(ShardId(4)), record(2, 1));
-        unsynced.heard(ShardId(4), Term(3), (Term(0), record(2, 1)));
+        unsynced.heard(NodeId::shard(ShardId(4)), Term(3), (Term(0), record(2, 1)));
         assert!(fsync(&mut unsynced, 6, 0, record(5, 10)));
         // As many terms as nobody has asked about: the first is as good as lost.
-        (0..=TERMS_UNSYNCED_MAX as u32).for_each(|n| unsynced.note(FILE, HOME, record(10 + n, 1)));
+        (0..=TERMS_UNSYNCED_MAX as u32).for_each(|n| unsynced.note(FILE, home(), record(10 + n, 1)));
         assert!(unsynced.of(FILE).len() <= TERMS_UNSYNCED_MAX);
         assert!(fsync(&mut unsynced, 10 + TERMS_UNSYNCED_MAX as u32, 0, record(99, 1)));
     }
@@ -260,9 +262,9 @@ mod tests {
     #[test]
     fn what_is_told_during_an_fsync_is_left_for_the_next() {
         let mut unsynced = Unsynced::default();
-        unsynced.note(FILE, HOME, record(5, 10));
+        unsynced.note(FILE, home(), record(5, 10));
         let told = unsynced.of(FILE);
-        unsynced.note(FILE, HOME, record(5, 11));
+        unsynced.note(FILE, home(), record(5, 11));
         assert_eq!(unsynced.synced(FILE, &told), LossNumber::default());
         assert!(fsync(&mut unsynced, 6, 0, record(5, 10)));
     }
@@ -270,19 +272,19 @@ mod tests {
     #[test]
     fn the_oldest_are_forgotten() {
         let mut unsynced = Unsynced::default();
-        unsynced.note(FILE, HOME, record(5, 11));
+        unsynced.note(FILE, home(), record(5, 11));
         let others = |from: usize| (from..from + UNSYNCED_MAX).map(|n| InodeId(1_000 + n as u64));
-        others(0).for_each(|id| unsynced.note(id, HOME, record(5, 11)));
+        others(0).for_each(|id| unsynced.note(id, home(), record(5, 11)));
         assert!(!unsynced.of(FILE).is_empty());
-        unsynced.note(FILE, HOME, record(5, 12)); // it is young again
-        others(UNSYNCED_MAX).for_each(|id| unsynced.note(id, HOME, record(5, 11)));
+        unsynced.note(FILE, home(), record(5, 12)); // it is young again
+        others(UNSYNCED_MAX).for_each(|id| unsynced.note(id, home(), record(5, 11)));
         assert!(!unsynced.of(FILE).is_empty());
-        others(2 * UNSYNCED_MAX).for_each(|id| unsynced.note(id, HOME, record(5, 11)));
-        assert!(unsynced.of(FILE).is_empty() && unsynced.rests_on(HOME));
+        others(2 * UNSYNCED_MAX).for_each(|id| unsynced.note(id, home(), record(5, 11)));
+        assert!(unsynced.of(FILE).is_empty() && unsynced.rests_on(home()));
         // All of these may be gone now, and of as many as may be kept that is known whatever comes then.
-        unsynced.heard(HOME, Term(6), (Term(0), record(5, 10)));
+        unsynced.heard(home(), Term(6), (Term(0), record(5, 10)));
         for from in 3..6 {
-            others(from * UNSYNCED_MAX).for_each(|id| unsynced.note(id, HOME, record(6, 1)));
+            others(from * UNSYNCED_MAX).for_each(|id| unsynced.note(id, home(), record(6, 1)));
         }
         let unsaid = unsynced.young.values().chain(unsynced.old.values()).filter(|told| told.lost > told.said).count();
         assert!((UNSYNCED_MAX / 2..=UNSYNCED_MAX).contains(&unsaid), "{unsaid}");
