@@ -1,4 +1,4 @@
-//! Writes that a data node answers (V-1 to V-7): files whose home is in one process and whose bytes are in another.
+//! Writes that a data node answers (V-1 to V-6): files whose home is in one process and whose bytes are in another.
 
 use onpath_session::fs::{FsOp, FsReply, FsResult, Handle, OpenMode};
 use onpath_sim::model::Caller;
@@ -199,7 +199,7 @@ pub(crate) fn a_repeated_write_that_was_answered_is_answered_again() {
     assert_eq!(pair.shown().size, 1);
 }
 
-/// V-4: what was answered before a time was set does not move it afterwards.
+/// V-2: what was answered before a time was set does not move it afterwards.
 #[test]
 pub(crate) fn a_time_that_is_set_stays() {
     let mut pair = Pair::lent();

@@ -190,7 +190,6 @@ crate::kinds! {
     /// What an operation of a data node is counted as.
     pub enum DataCounted {
         Write "write", Read "read", Allocate "allocate", Copy "copy", Seek "seek", Trim "trim", Sync "sync", Space "space",
-        HandOver "handover",
     }
 }
 
@@ -279,7 +278,7 @@ impl DataRequest {
             DataRequest::Space => of(None, Asker::Any, false, true, C::Space),
             DataRequest::Kept => of(None, Asker::Session, false, true, C::Space),
             DataRequest::HandOver { .. } | DataRequest::HandOverAll { .. } => {
-                of(None, Asker::Home, false, true, C::HandOver)
+                of(None, Asker::Home, false, true, C::Trim)
             }
             DataRequest::Shown { ref ticket, ref request, .. } => match DataRequest::shown(request) {
                 Some(request) => request.describe(),

@@ -1,8 +1,8 @@
 //! What a home learns of writes that a data node has answered.
 //!
 //! Positions make it learn each write once, whoever brings it: the data node in time, a part that is given back, or both (V-5). Several
-//! writes of a file come as one and are one record (V-12). mtime = ctime = the highest stamp of the data node, after all that was shown
-//! before (V-7).
+//! writes of a file come as one and are one record. mtime = ctime = the highest stamp of the data node, after all that was shown
+//! before (V-5).
 
 use super::holders;
 use crate::ops;

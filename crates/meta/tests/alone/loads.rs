@@ -1,7 +1,6 @@
 //! A path node asks for all directories, of which some come into memory meanwhile (P-6).
 
 use super::*;
-use onpath_meta::RANGES;
 use onpath_store::Cold;
 use onpath_wire::peer::PathsFrom;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +36,7 @@ impl Alone {
     /// A shard of the next term, which has everything in its store and nothing in memory.
     fn from_its_images(mut self) -> Alone {
         let (upto, _) = *self.journal.last().expect("something is recorded");
-        let images: Vec<_> = (0..=RANGES).map(|range| self.shard.image(range)).collect();
+        let images: Vec<_> = (0..self.shard.ranges()).map(|range| self.shard.image(range)).collect();
         let shelf = images.iter().flat_map(|image| image.changes.put.iter().cloned()).collect();
         let mut shard = Shard::new(with_path_node(Term(TERM.0 + 1)));
         shard.attach(Arc::new(Shelf(shelf))).expect("own objects load");
@@ -47,7 +46,7 @@ impl Alone {
         }
         let first = Birth(shard.reserved(Counter::Births) as u32).next();
         shard.start(self.now, first);
-        self.shard = shard;
+        (self.shard, self.term) = (shard, Term(TERM.0 + 1));
         self.outputs();
         self
     }
@@ -86,7 +85,8 @@ fn what_comes_into_memory_during_a_load_is_granted() {
     // The turn of what is in memory is over.
     let id = *made.first().expect("some are made");
     assert!(!all.contains(&id), "it is not in memory yet");
-    alone.ask(200, Request::Access { id, mask: 0 });
+    let set = SetAttr { valid: set::READ | set::ATIME | set::ATIME_NOW, ..SetAttr::default() };
+    alone.ask(200, Request::SetAttr { id, set });
     while next.is_some() {
         let (granted, from) = alone.granted(seq, next);
         (next, seq) = (from, seq + 1);

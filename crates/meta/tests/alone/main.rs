@@ -46,6 +46,8 @@ fn of_first_lap(session: SessionId) -> SessionNumber {
 /// The first of two shards; the second one says nothing.
 struct Alone {
     shard: Shard,
+    /// In which it is asked.
+    term: Term,
     now: Now,
     replies: Vec<(RequestSeq, Reply)>,
     calls: Vec<(RequestSeq, Peer)>,
@@ -93,11 +95,12 @@ impl Alone {
     }
 
     fn of(config: ShardConfig) -> Alone {
+        let term = config.term;
         let mut shard = Shard::new(config);
         let now = Now { mono_us: 1, wall_ns: 1_000_000 };
         shard.start(now, Birth(1));
         let (replies, calls, records, journal) = (vec![], vec![], vec![], vec![]);
-        let mut alone = Alone { shard, now, replies, calls, records, journal, waiting: 0, last: None };
+        let mut alone = Alone { shard, term, now, replies, calls, records, journal, waiting: 0, last: None };
         alone.outputs();
         alone
     }
@@ -135,7 +138,7 @@ impl Alone {
 
     fn hear(&mut self, kind: MessageKind, from: NodeId, seq: RequestSeq, body: &impl Wire) {
         let mut header = Header::new(kind, from, seq);
-        header.term = TERM;
+        header.term = self.term;
         header.stamp = Stamp(self.now.wall_ns);
         if kind == MessageKind::Request {
             let oldest_behind = (seq.0 - 1) as u32; // nothing is answered yet

@@ -47,7 +47,7 @@ impl Noticed {
 }
 
 /// Runs at most so many seeds with a rule removed on this thread, from each start until a checker notices it.
-pub(crate) fn by_seeds(bug: Option<Planted>, starts: u64, seeds_max: u64, config: fn(u64) -> SimConfig) -> Noticed {
+fn by_seeds(bug: Option<Planted>, starts: u64, seeds_max: u64, config: fn(u64) -> SimConfig) -> Noticed {
     plant(bug);
     let mut noticed = Noticed { until: vec![], panics: 0, schedule: None };
     for start in 0..starts {

@@ -9,7 +9,7 @@ use crate::coord::renames::{self, Given};
 use crate::ops::Stop;
 use crate::planted::{self, Planted};
 use crate::state::keys;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use onpath_store::NameValue;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
@@ -166,12 +166,17 @@ impl Climb {
         }
     }
 
-    /// Others may move what is looked at: then the way may go anywhere, even round, but it is not followed for ever.
+    /// Others may move what is looked at: then the way may go anywhere, but it is not followed for ever. Where it goes round, what was seen at
+    /// different times is forgotten.
     async fn up(&mut self, cx: &Cx, from: InodeId) -> Result<(), Stop> {
         let levels_max = cx.with(|core| core.state.config.bounds.climb_levels);
-        let mut dir = from;
+        let (mut dir, mut seen) = (from, HashSet::new());
         for level in 1..=levels_max {
             if dir == InodeId::ROOT {
+                return Ok(());
+            }
+            if !seen.insert(dir) {
+                self.parents.clear();
                 return Ok(());
             }
             dir = match self.parents.get(&dir) {
