@@ -34,7 +34,7 @@ fn with_path_node(term: Term) -> ShardConfig {
 
 impl Alone {
     /// A shard of the next term, which has everything in its store and nothing in memory.
-    fn from_its_images(mut self) -> Alone {
+    fn restarted_from_images(mut self) -> Alone {
         let (upto, _) = *self.journal.last().expect("something is recorded");
         let images: Vec<_> = (0..self.shard.ranges()).map(|range| self.shard.image(range)).collect();
         let shelf = images.iter().flat_map(|image| image.changes.put.iter().cloned()).collect();
@@ -71,7 +71,7 @@ fn what_comes_into_memory_during_a_load_is_granted() {
         let Some((_, Reply::Entry { attr, .. })) = alone.replies.pop() else { panic!("{:?}", alone.replies) };
         made.insert(attr.id);
     }
-    let mut alone = alone.from_its_images();
+    let mut alone = alone.restarted_from_images();
     alone.hear(MessageKind::Peer, path_node(), RequestSeq(100), &Peer::PathLeaseAsk);
     let (mut all, mut next, mut seq) = (BTreeSet::new(), None, 101);
     loop {
