@@ -171,7 +171,6 @@ fn shard_of(number: u16, term: Term, map: &ClusterMap, (form, sync): (Form, Sync
 }
 
 const TERM: Term = Term(1);
-/// The term of the next start.
 const NEXT_TERM: Term = Term(20);
 
 fn data_of(map: &ClusterMap, term: Term) -> DataNode {
