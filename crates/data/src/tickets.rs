@@ -18,7 +18,7 @@ pub(crate) fn request(
     let refused = Err(DataReply::Refused { why: Refusal::Bytes });
     let (ticket, source, request) = match request {
         DataRequest::Shown { ticket, source, request } => (ticket, source, DataRequest::shown(&request)),
-        DataRequest::Space => return Ok(request),
+        DataRequest::Space | DataRequest::Kept => return Ok(request),
         _ if bound => return refused,
         request => return Ok(request),
     };
@@ -47,5 +47,14 @@ pub(crate) fn request(
     {
         return Err(DataReply::SourceStale);
     }
-    Ok(request)
+    Ok(without_part(request))
+}
+
+/// A bound session is not believed what it says of merge parts: by one that it made up, writes of others would be answered of which the home
+/// does not know that it has to ask.
+fn without_part(mut request: DataRequest) -> DataRequest {
+    if let DataRequest::Write { part, .. } = &mut request {
+        *part = None;
+    }
+    request
 }

@@ -6,6 +6,7 @@ mod counts;
 mod cuts;
 mod hostile;
 mod model;
+mod parts;
 mod ranges;
 mod recovery;
 mod world;
