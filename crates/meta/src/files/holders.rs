@@ -19,8 +19,10 @@ use onpath_wire::data::{Answered, DataReply, DataRequest, MergePart};
 use onpath_wire::disk::record::{Counter, Effect};
 use onpath_wire::ids::{InodeId, NodeId, RecordSeq};
 use onpath_wire::limits::MERGE_PARTS_MAX;
-use onpath_wire::packet::Packet;
 use std::collections::{BTreeSet, VecDeque};
+
+/// A data node that makes no sense is asked again after so long, microseconds.
+const PAUSE_US: u64 = 100_000;
 
 /// The parts that are given.
 #[derive(Debug, Default)]
@@ -175,15 +177,12 @@ async fn ask_back(cx: &Cx, id: InodeId) {
             core.state.counters.merge_parts_recalled += 1;
             core.state.config.map.data(id)
         });
-        let request = DataRequest::HandOver { inode: id, floor };
-        let answer = cx.call(node, |core, seq| core.state.data_packet(seq, &request)).await;
+        let (all, _) = handed_over(cx, node, &DataRequest::HandOver { inode: id, floor }).await;
         cx.with(|core| {
             core.state.lent.recalled.remove(&id);
-            if let Some((all, _)) = handed_over(&answer) {
-                learn::learn_all(core, cx, &all);
-                let number = core.state.lent.part_of(id).filter(|number| *number <= floor.number);
-                number.into_iter().for_each(|number| core.state.lent.returned(id, number));
-            }
+            learn::learn_all(core, cx, &all);
+            let number = core.state.lent.part_of(id).filter(|number| *number <= floor.number);
+            number.into_iter().for_each(|number| core.state.lent.returned(id, number));
             core.wake(keys::parts(id));
         });
     }
@@ -191,23 +190,23 @@ async fn ask_back(cx: &Cx, id: InodeId) {
     cx.with(|core| core.rest_on_object(cx.op(), keys::inode(id)));
 }
 
-fn handed_over(answer: &Packet) -> Option<(Vec<Answered>, Option<InodeId>)> {
-    match answer.body::<DataReply>() {
-        Ok(DataReply::HandedOver { all, more }) => Some((all, more)),
-        _ => None,
+/// What a data node hands over, and where the rest begins. One whose answer makes no sense is asked again, a little later.
+async fn handed_over(cx: &Cx, node: NodeId, request: &DataRequest) -> (Vec<Answered>, Option<InodeId>) {
+    loop {
+        let answer = cx.call(node, |core, seq| core.state.data_packet(seq, request)).await;
+        if let Ok(DataReply::HandedOver { all, more }) = answer.body() {
+            return (all, more);
+        }
+        let again_us = cx.with(|core| core.now.mono_us) + PAUSE_US;
+        cx.sleep_until(again_us).await;
     }
 }
 
 /// Takes everything back that former terms have given to a data node.
 pub(crate) async fn take_back_all(cx: &Cx, node: NodeId) {
-    let mut from = InodeId::NONE;
+    let (term, mut from) = (cx.with(|core| core.state.config.term), InodeId::NONE);
     loop {
-        let make = |core: &mut Core, seq| {
-            let term = core.state.config.term;
-            core.state.data_packet(seq, &DataRequest::HandOverAll { term, from })
-        };
-        let answer = cx.call(node, make).await;
-        let Some((all, more)) = handed_over(&answer) else { continue };
+        let (all, more) = handed_over(cx, node, &DataRequest::HandOverAll { term, from }).await;
         cx.with(|core| learn::learn_all(core, cx, &all));
         match more {
             Some(next) if next > from => from = next,

@@ -42,8 +42,8 @@ pub(crate) fn attr(core: &mut Core, id: InodeId, shared: bool) -> Step {
 const COLD_MAX: usize = 64;
 
 /// Attributes of many inodes as they are: for listings, where directories need not be exact. It waits for nobody: an inode that is being
-/// changed, perhaps by what has returned elsewhere, or lent to a data node, is left out, and so is what it would take long to read. Of more than fit an answer
-/// nothing is told.
+/// changed, perhaps by what has returned elsewhere, or is lent to a data node, is left out, and so is what it would take long to read. Of more
+/// than fit an answer nothing is told.
 pub(crate) fn many(cx: &Cx, ids: &[InodeId]) -> Step {
     if ids.len() > ATTRS_ASKED_MAX {
         return Err(Errno::EINVAL.into());

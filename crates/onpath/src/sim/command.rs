@@ -7,7 +7,7 @@ use onpath_wire::tracking::Form;
 
 /// One seed of so many has path nodes.
 const PATHS_EVERY: u64 = 4;
-/// In one of so many data nodes answer writes, unless power is lost: the checker does not know yet that a start may undo such a write.
+/// In one of so many data nodes answer writes.
 const VISIBLE_EVERY: u64 = 3;
 
 /// What a seed, or --plain, stands for, without or with a switch.
@@ -15,7 +15,7 @@ pub(super) fn base(seed: u64, plain: bool, network: bool) -> SimConfig {
     let config = if plain { SimConfig { seed, ..SimConfig::default() } } else { SimConfig::from_seed(seed) };
     let config = if network { config.with_switch() } else { config };
     let mut config = if !plain && seed.is_multiple_of(PATHS_EVERY) { config.with_path_nodes() } else { config };
-    config.world.gives_parts = !plain && seed.is_multiple_of(VISIBLE_EVERY) && !config.world.power_loss;
+    config.world.gives_parts = !plain && seed.is_multiple_of(VISIBLE_EVERY);
     config
 }
 

@@ -138,10 +138,18 @@ impl Log {
 
     /// Takes back what a crash of `process` lost, and puts the rest forward again without it.
     pub(super) fn crashed(&mut self, model: &mut Model, process: usize, kept: u64) -> Cut {
-        let mut cut = Cut::default();
-        let lost = |entry: &Entry| entry.rests_on.iter().any(|&(of, lsn)| of == process && lsn > kept);
         self.durable[process] = self.durable[process].max(kept);
-        let Some(first) = self.entries.iter().position(lost) else { return cut };
+        self.lose(model, |entry| entry.rests_on.iter().any(|&(of, lsn)| of == process && lsn > kept))
+    }
+
+    /// The same of what a start has undone of a request, since not all of its bytes were there.
+    pub(super) fn undone(&mut self, model: &mut Model, request: (SessionId, RequestSeq)) -> Cut {
+        self.lose(model, |entry| entry.request == request)
+    }
+
+    fn lose(&mut self, model: &mut Model, lost: impl Fn(&Entry) -> bool) -> Cut {
+        let mut cut = Cut::default();
+        let Some(first) = self.entries.iter().position(&lost) else { return cut };
         self.entries.range_mut(first..).rev().for_each(|entry| model.swap(&mut entry.delta));
         for mut entry in self.entries.split_off(first) {
             if lost(&entry) {

@@ -24,11 +24,11 @@ pub use rest::Rest;
 use crate::client::{Asked, Write};
 use crate::model::{Caller, Decided, Expected, Model, Seen};
 use gated::Gated;
-use log::Log;
+use log::{Cut, Log};
 use onpath_kernel::Gauge;
 use onpath_wire::data::DataRequest;
 use onpath_wire::disk::Stored;
-use onpath_wire::disk::block::{DataRecord, PendingMerge};
+use onpath_wire::disk::block::{DataRecord, PendingMerge, UndoneWrite};
 use onpath_wire::disk::record::{Answer, Effect, Record};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::{HEADER_BYTES, MessageKind};
@@ -297,6 +297,12 @@ impl Checker {
                 let record = Record { stamp, session, request, oldest, uid: 0, answer, effects };
                 self.happens(by, &record, (process, lsn));
             }
+            Ok(DataRecord::Restored { writes, .. }) => {
+                for UndoneWrite { merge, .. } in writes.into_iter().filter(|undone| undone.merge.part.is_some()) {
+                    let cut = self.log.undone(&mut self.model, (merge.session, merge.request));
+                    self.lose(cut, self.lost_power);
+                }
+            }
             Ok(_) => {}
             Err(error) => self.violation(format!("{by:?} journals what does not decode: {error}")),
         }
@@ -455,6 +461,11 @@ impl Checker {
         self.forget_gated(process, kept, may_lose);
         self.promises.crashed(process, kept);
         let cut = self.log.crashed(&mut self.model, process, kept);
+        self.lose(cut, may_lose);
+    }
+
+    /// Changes were taken back, and happen no more; nothing acknowledged may be among them unless `may_lose`.
+    fn lose(&mut self, cut: Cut, may_lose: bool) {
         self.model.loosen_times();
         self.checks.taken_back += cut.lost.len() as u64;
         self.violations.extend(cut.contradictions);

@@ -105,7 +105,8 @@ impl World {
         self.counters.faults.refused += self.processes[index].refused();
         let process = &mut self.processes[index];
         process.stop();
-        process.lost_power = power;
+        let forgets = process.noted.take().is_some_and(|noted| process.disk.durable() >= noted);
+        process.lost_power = power || process.lost_power && !forgets;
         process.disk.cut(Lsn(kept));
         while let Some((_, _, _, op)) = process.disk_ops.pop_front() {
             if !steered && self.rng.random_bool(0.5) {
@@ -158,7 +159,11 @@ impl World {
                 }
             }
         }
-        self.processes[index].disk.set_recovering(false);
+        let process = &mut self.processes[index];
+        process.disk.set_recovering(false);
+        if process.up && process.life == life {
+            process.noted = Some(process.disk.appended());
+        }
     }
 
     /// Whether a process is up.

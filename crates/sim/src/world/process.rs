@@ -58,8 +58,10 @@ pub(crate) struct Process {
     pub(crate) skew_ns: i64,
     /// What it is off beyond all bounds.
     pub(crate) wrong_ns: i64,
-    /// It ended by a loss of power.
+    /// It ended by a loss of power; or a start after one ended before what it has noted of that was durable, as a host's looks again.
     pub(crate) lost_power: bool,
+    /// What the last start has noted is durable from here on.
+    pub(crate) noted: Option<Lsn>,
     /// Its journal has no room.
     pub(crate) full: bool,
     /// Of its next life. Each journal counts its own.
@@ -85,6 +87,7 @@ impl Process {
             skew_ns,
             wrong_ns: 0,
             lost_power: false,
+            noted: None,
             full: false,
             next_term,
             first_birth: Birth::NEVER,
@@ -127,11 +130,6 @@ impl Process {
 
     /// Loads and replays the state of a role.
     fn load(&self, index: usize, role: &mut Role) -> Result<(), String> {
-        if let Role::Data(data) = role
-            && self.lost_power
-        {
-            data.power_was_lost();
-        }
         let (kept, records) = self.disk.of(index as u16);
         let ahead = Arc::new(Ahead::new(kept.objects.clone()));
         role.recoverable().expect("it has state").attach(ahead.clone()).map_err(|e| format!("checkpoint: {e}"))?;
@@ -140,6 +138,11 @@ impl Process {
             for (key, value) in rest {
                 role.recoverable().expect("it has state").load(range, key, value).map_err(|e| format!("image: {e}"))?;
             }
+        }
+        if let Role::Data(data) = role
+            && self.lost_power
+        {
+            data.power_was_lost();
         }
         let mut in_tail = false;
         let records: Vec<_> = records.collect();
@@ -165,10 +168,10 @@ impl Process {
                 .map_err(|e| format!("replay: {e}"))?;
         }
         ahead.know([]);
-        match role {
-            // Also where nothing of what it had recorded last is left.
-            Role::Shard(shard) if self.lost_power => shard.begin_tail(),
-            _ => {}
+        if let Role::Shard(shard) = role
+            && self.lost_power
+        {
+            shard.begin_tail(); // also where nothing of what it had recorded last is left
         }
         Ok(())
     }
