@@ -29,6 +29,7 @@ pub(crate) fn shard() -> Shard {
         term: Term(5),
         one_journal: true,
         ends_path_nodes: true,
+        gives_parts: true,
         inner: Secrets::of_seed(7).inner,
         cluster: 1,
         track_unsynced: false,
@@ -50,7 +51,16 @@ pub fn shard_objects(input: &[u8]) {
 /// A data node without state, over so many data files.
 pub(crate) fn data_node(files: u32) -> DataNode {
     let tickets = Secrets::of_seed(1).inner.tickets();
-    DataNode::new(DataConfig { node: 0, term: Term(5), map: map(), cluster: 1, file_blocks: 1 << 18, files, tickets })
+    DataNode::new(DataConfig {
+        node: 0,
+        term: Term(5),
+        map: map(),
+        cluster: 1,
+        file_blocks: 1 << 18,
+        files,
+        outlived: true,
+        tickets,
+    })
 }
 
 /// Objects of a data node.

@@ -92,7 +92,7 @@ fn records<R: Records + Begins>(make: impl Fn() -> R, begins: impl Fn() -> R, in
     let mut role = make();
     let most = TABLES + A_BYTE * input.len();
     let taken = at_most(most, || replay(&mut role, input));
-    if input.len() % WHOLE != 0 {
+    if !input.len().is_multiple_of(WHOLE) {
         return;
     }
     let (mut again, mut begins) = (make(), begins());

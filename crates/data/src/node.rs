@@ -16,7 +16,7 @@ use onpath_wire::data::{Allocation, Asker, DataCounted, DataReply, DataRequest};
 use onpath_wire::disk::block::PendingMerge;
 use onpath_wire::disk::record::Counter;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{DataId, LogSeq, NodeClass, RecordSeq, RequestSeq, SessionId};
+use onpath_wire::ids::{DataId, InodeId, LogSeq, NodeClass, RecordSeq, RequestSeq, SessionId};
 use onpath_wire::limits::{BLOCK_BYTES, FILE_BYTES_MAX, IO_BYTES_MAX, OPERATIONS_MAX};
 use onpath_wire::report::OperationReport;
 use onpath_wire::{Errno, Packet};
@@ -43,6 +43,11 @@ impl DataNode {
     /// What happened since the start.
     pub fn counters(&self) -> DataCounters {
         self.kernel.with(|core| DataCounters { punched_blocks: core.state.space.punched, ..core.state.counters })
+    }
+
+    /// What it knows of a lent file, for people: named numbers, none if it has no part of it and no writes that the home has not learned.
+    pub fn inspect(&self, file: InodeId) -> Vec<(&'static str, u64)> {
+        self.kernel.with(|core| core.state.parts.inspect(file))
     }
 
     /// Requests that it has answered, or the home of the file for it, by their kind.

@@ -9,9 +9,9 @@ use crate::index::Index;
 use crate::ops::Job;
 use crate::planted::{self, Planted};
 use crate::state::{Node, State};
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 use onpath_kernel::Gauge;
-use onpath_wire::data::{Answered, MergePart};
+use onpath_wire::data::{Answered, MergePart, ReturnedPart};
 use onpath_wire::disk::block::RecordedMerge;
 use onpath_wire::ids::{DataId, InodeId, LogSeq, RecordSeq, ShardId, Term};
 use onpath_wire::limits::{ANSWERED_MAX, HANDED_OVER_MAX, MERGE_PARTS_MAX};
@@ -38,8 +38,8 @@ pub(crate) struct Parts {
     /// Writes that were answered, and whose homes have not learned them.
     unlearned: BTreeMap<InodeId, BTreeSet<RecordSeq>>,
     writes: usize,
-    /// Files of which a home is being told.
-    telling: HashSet<InodeId>,
+    /// Homes that are being told.
+    telling: BTreeSet<ShardId>,
     /// Parts that are not used are looked for.
     sweeping: bool,
     /// Homes have learned something since they were told of a floor.
@@ -48,8 +48,8 @@ pub(crate) struct Parts {
 
 /// What homes are told of in time.
 pub(crate) struct Due {
-    /// Parts that nobody has used for a while, and that were given back.
-    pub(crate) idle: Vec<(DataId, MergePart)>,
+    /// Parts of each home that nobody has used for a while, and that were given back.
+    pub(crate) idle: BTreeMap<ShardId, Vec<ReturnedPart>>,
     /// All answered writes up to here are learned; none if no home learned any since that was told.
     pub(crate) floor: Option<LogSeq>,
     /// There is nothing more to look after.
@@ -63,6 +63,13 @@ impl Parts {
             Gauge::table("merge parts", self.held.len(), MERGE_PARTS_MAX),
             Gauge::queue("answered writes to be learned by homes", self.writes, ANSWERED_MAX),
         ]
+    }
+
+    /// Named numbers of a file: its part, and the answered writes that its home has not learned.
+    pub(crate) fn inspect(&self, inode: InodeId) -> Vec<(&'static str, u64)> {
+        let held = self.held.get(&inode).map(|held| ("merge_part_held", held.part.number));
+        let unlearned = self.unlearned.get(&inode).map(|writes| ("writes_not_learned", writes.len() as u64));
+        held.into_iter().chain(unlearned).collect()
     }
 
     /// The number of the part of this file, if the node has one; it may be shown a newer one.
@@ -111,19 +118,22 @@ impl Parts {
         learned.into_iter().collect()
     }
 
-    /// Nobody tells the home of this file any more.
-    pub(crate) fn end_telling(&mut self, inode: InodeId) {
-        self.telling.remove(&inode);
+    /// Nobody tells this home any more.
+    pub(crate) fn end_telling(&mut self, home: ShardId) {
+        self.telling.remove(&home);
     }
 
     /// What has been idle since `since_us` is given back: in the same step no later write can be answered by it.
     pub(crate) fn due(&mut self, since_us: u64, index: &Index, home: impl Fn(InodeId) -> ShardId) -> Due {
         let unlearned = &self.unlearned;
         let idle = self.held.extract_if(|inode, held| held.used_us <= since_us && !unlearned.contains_key(inode));
-        let mut idle: Vec<_> = idle.map(|(_, held)| (held.data, held.part)).collect();
-        idle.sort_unstable_by_key(|(data, _)| *data);
-        for &(data, part) in &idle {
-            self.raise_floor(home(data.inode), part);
+        let mut parts: Vec<_> = idle.map(|(inode, held)| ReturnedPart { inode, part: held.part }).collect();
+        parts.sort_unstable_by_key(|returned| returned.inode);
+        let mut idle: BTreeMap<ShardId, Vec<ReturnedPart>> = BTreeMap::new();
+        for returned in parts {
+            let home = home(returned.inode);
+            self.raise_floor(home, returned.part);
+            idle.entry(home).or_default().push(returned);
         }
         let first = self.unlearned.values().filter_map(BTreeSet::first).min();
         let floor = first.map_or(index.last.0, |first| first.0 - 1);
@@ -165,8 +175,9 @@ pub(crate) fn take_up(core: &mut Node, data: DataId, cut: u32, shown: Option<Mer
 /// A write that the node answers is recorded: its home will learn it.
 pub(crate) fn note(core: &mut Node, inode: InodeId, seq: RecordSeq) {
     core.state.parts.note(inode, seq);
-    if core.state.parts.telling.insert(inode) {
-        core.start(Job::Tell(inode));
+    let home = core.state.config.map.home(inode);
+    if core.state.parts.telling.insert(home) {
+        core.start(Job::Tell(home));
     }
     if !std::mem::replace(&mut core.state.parts.sweeping, true) {
         core.start(Job::Sweep);

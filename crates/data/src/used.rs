@@ -45,8 +45,34 @@ impl Page {
         }
     }
 
-    fn words(&self) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator + '_ {
-        (0..PAGE_WORDS).map(|i| self.word(i))
+    fn words(&self) -> &[u64; PAGE_WORDS] {
+        match self {
+            Page::None => &[0; PAGE_WORDS],
+            Page::All => &[u64::MAX; PAGE_WORDS],
+            Page::Some(words) => words,
+        }
+    }
+
+    /// Words up to the last one that has a used block.
+    fn words_used(&self) -> usize {
+        match self {
+            Page::None => 0,
+            page => page.words().iter().rposition(|word| *word != 0).map_or(0, |last| last + 1),
+        }
+    }
+
+    /// The first block that only one of the two has, and how many there are.
+    fn differs(&self, other: &Page) -> Option<(u32, u64)> {
+        if matches!((self, other), (Page::None, Page::All) | (Page::All, Page::None)) {
+            return Some((0, PAGE_BLOCKS.into()));
+        }
+        let (a, b) = (self.words(), other.words());
+        if a == b {
+            return None;
+        }
+        let at = a.iter().zip(b).position(|(a, b)| a != b)?;
+        let blocks = a.iter().zip(b).map(|(a, b)| u64::from((a ^ b).count_ones())).sum();
+        Some((at as u32 * 64 + (a[at] ^ b[at]).trailing_zeros(), blocks))
     }
 
     fn words_mut(&mut self) -> &mut [u64; PAGE_WORDS] {
@@ -147,25 +173,20 @@ impl Used {
 
     /// The first block that only one of the two has, and how many there are.
     pub(crate) fn differs(&self, other: &Used) -> Option<(u32, u64)> {
-        let mut all: Option<(u32, u64)> = None;
+        let (mut first_one, mut blocks) = (None, 0);
         for number in 0..self.pages.len().max(other.pages.len()) {
             let [a, b] = [self, other].map(|of| of.pages.get(number).unwrap_or(&Page::None));
-            if matches!((a, b), (Page::None, Page::None) | (Page::All, Page::All)) {
-                continue;
-            }
-            for (i, bits) in a.words().zip(b.words()).map(|(a, b)| a ^ b).enumerate().filter(|(_, bits)| *bits != 0) {
-                let (first, blocks) = all.unwrap_or((first(number) as u32 + i as u32 * 64 + bits.trailing_zeros(), 0));
-                all = Some((first, blocks + u64::from(bits.count_ones())));
-            }
+            let Some((at, differ)) = a.differs(b) else { continue };
+            first_one.get_or_insert(first(number) as u32 + at);
+            blocks += differ;
         }
-        all
+        first_one.map(|first| (first, blocks))
     }
 
     /// The bits of a page without those that are 0 at its end, lowest bit first.
     pub(crate) fn page(&self, number: u32) -> Vec<u64> {
         let page = self.pages.get(number as usize).unwrap_or(&Page::None);
-        let words = page.words().rposition(|word| word != 0).map_or(0, |last| last + 1);
-        page.words().take(words).collect()
+        page.words()[..page.words_used()].to_vec()
     }
 
     /// Puts a page, no more than [`PAGE_WORDS`], in the place of what was there.
@@ -199,7 +220,7 @@ impl Used {
     /// The block after the last one.
     pub(crate) fn end(&self) -> u64 {
         let last = self.pages.iter().enumerate().rev().find_map(|(number, page)| {
-            let word = page.words().rposition(|word| word != 0)?;
+            let word = page.words_used().checked_sub(1)?;
             Some(first(number) + word as u64 * 64 + 64 - u64::from(page.word(word).leading_zeros()))
         });
         last.unwrap_or(0)
@@ -247,6 +268,8 @@ mod tests {
         assert_eq!(runs.next(u64::from(page), true), u64::from(2 * page) + 70);
         single.insert(page + 7);
         assert_eq!(runs.differs(&single), Some((page + 7, 1)));
+        runs.fill(run(4 * page, page), true);
+        assert_eq!(runs.differs(&single), Some((page + 7, 1 + u64::from(page))));
     }
 
     #[test]

@@ -63,6 +63,10 @@ impl HostedRole for DataNode {
         DataNode::operations(self)
     }
 
+    fn inspect(&self, file: InodeId) -> Counters {
+        DataNode::inspect(self, file).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
     fn recoverable(&mut self) -> Option<&mut dyn Recoverable> {
         Some(self)
     }

@@ -141,6 +141,8 @@ pub enum Planted {
     JoinsWhileAlone,
     /// V-2: the home shows what it knows of a file that is lent.
     ShownWithoutRecall,
+    /// V-7: a session changes times beside the writes of others that have the file open.
+    WriterNotAlone,
     /// R-5 of changes that show in two places: one half is exposed while the other is gated.
     UnsettledTransactions,
 }

@@ -1,4 +1,4 @@
-//! `onpath inspect PATH`: what the shards know of a directory.
+//! `onpath inspect PATH`: what the shards know of a directory, and of a file that is lent to its data node.
 
 use crate::cli::{absolute, directory, say};
 use crate::status;
@@ -9,15 +9,16 @@ use onpath_fuse::mount::{FILESYSTEM_TYPE, mounts};
 use onpath_host::stream::request_inspection;
 use onpath_wire::ids::InodeId;
 use onpath_wire::shown::Shown;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `onpath inspect`.
 #[derive(Args, Debug)]
 pub(crate) struct InspectArgs {
-    /// A directory on a mount of Onpath; with --inode the DIR of a running `onpath dev` or of a host of a cluster.
+    /// A directory or file on a mount of Onpath; with --inode the DIR of a running `onpath dev` or of a host of a cluster.
     path: PathBuf,
-    /// Inode of the directory to inspect, as `stat -c %i` prints it on a mount: each host of a cluster tells what its own shards know.
+    /// Inode to inspect, as `stat -c %i` prints it on a mount (`ls -i` of its directory does not ask for the file itself): each host of a
+    /// cluster tells what its own roles know.
     #[arg(long)]
     inode: Option<u64>,
     /// Print JSON: an object of roles, each an object of numbers.
@@ -39,12 +40,19 @@ pub(crate) fn run(args: InspectArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The DIR of the mount that a directory is on, and its inode.
+/// The DIR of the mount that a directory or file is on, and its inode.
 fn on_a_mount(path: &Path) -> anyhow::Result<(PathBuf, u64)> {
-    let path = path.canonicalize().with_context(|| format!("{}", path.shown()))?;
-    let metadata = path.metadata().with_context(|| format!("{}", path.shown()))?;
-    anyhow::ensure!(metadata.is_dir(), "{} is not a directory: inspect its parent", path.shown());
-    let (dir, inode) = (served_by(&path)?, metadata.ino());
+    let (path, inode) = match listed(path) {
+        Some(found) => found,
+        None => {
+            let path = path.canonicalize().with_context(|| format!("{}", path.shown()))?;
+            let metadata = path.metadata().with_context(|| format!("{}", path.shown()))?;
+            let known = metadata.is_dir() || metadata.is_file();
+            anyhow::ensure!(known, "{} is neither a directory nor a file: inspect its parent", path.shown());
+            (path, metadata.ino())
+        }
+    };
+    let dir = served_by(&path)?;
     anyhow::ensure!(
         !url::is_url(&dir),
         "{} is on a mount of a cluster, whose hosts do not tell this over the network: \
@@ -52,6 +60,15 @@ fn on_a_mount(path: &Path) -> anyhow::Result<(PathBuf, u64)> {
         path.shown()
     );
     Ok((dir, inode))
+}
+
+/// A file, if that is what the listing of its directory says, and its inode. A question about the file itself would take back what is lent.
+fn listed(path: &Path) -> Option<(PathBuf, u64)> {
+    let path = absolute(path).ok()?;
+    let (parent, name) = (path.parent()?.canonicalize().ok()?, path.file_name()?);
+    served_by(&parent).ok()?;
+    let entry = parent.read_dir().ok()?.filter_map(Result::ok).find(|entry| entry.file_name() == name)?;
+    entry.file_type().ok()?.is_file().then(|| (entry.path(), entry.ino()))
 }
 
 /// The DIR meant by a path: itself if a process serves it, else that of the mount it is on.

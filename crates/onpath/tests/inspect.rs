@@ -1,9 +1,9 @@
-//! `onpath inspect PATH`: what the shards know of a directory, in both tracking forms.
+//! `onpath inspect PATH`: what the shards know of a directory, in both tracking forms, and of a lent file.
 
 use crate::common::server::{Site, binary};
 use serde_json::Value;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirEntryExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -11,9 +11,13 @@ fn inspect(path: &Path) -> Output {
     Command::new(binary()).args(["inspect", "--json"]).arg(path).output().expect("onpath runs")
 }
 
-/// What the shards of all hosts say of a directory, by role.
+/// What the roles of all hosts say of a directory, by role.
 fn inspection(site: &Site, dir: &Path) -> Value {
-    let inode = fs::metadata(dir).expect("stat").ino().to_string();
+    inspection_of(site, fs::metadata(dir).expect("stat").ino())
+}
+
+fn inspection_of(site: &Site, inode: u64) -> Value {
+    let inode = inode.to_string();
     let of_host = |state: PathBuf| {
         let mut command = Command::new(binary());
         let output = command.args(["inspect", "--json", "--inode", &inode]).arg(state).output().expect("onpath runs");
@@ -64,13 +68,41 @@ fn a_directory_is_shown_as_its_owner_and_its_sites_see_it() {
     }
 }
 
+/// A look at what is lent takes nothing back, though stat(2) does.
+#[test]
+fn a_lent_file_is_shown_as_its_home_and_its_data_node_see_it() {
+    let Some(site) = Site::new("inspect lent") else { return };
+    let mount = site.dev(&["--writes", "visible"]);
+    let path = mount.path().join("f");
+    let file = fs::File::create(&path).expect("a file");
+    let entry = fs::read_dir(mount.path()).expect("readdir").next().expect("an entry").expect("readable");
+    let mut writes = 0;
+    crate::common::wait_until("the data node answers writes", || {
+        file.write_all_at(b"hello", 5 * writes).expect("a write");
+        writes += 1;
+        let inspection = inspection_of(&site, entry.ino());
+        let [lent, held] = ["merge_part", "merge_part_held"].map(|name| all(&inspection, name));
+        !lent.is_empty() && lent == held
+    });
+    let by_path = inspect(&path);
+    if !site.source().starts_with("onpath://") {
+        let by_path: Value = serde_json::from_slice(&by_path.stdout).expect("JSON");
+        assert!(!all(&by_path, "merge_part_held").is_empty(), "{by_path}");
+    }
+    assert_eq!(fs::metadata(&path).expect("stat").len(), 5 * writes);
+    assert!(all(&inspection_of(&site, entry.ino()), "merge_part").is_empty(), "who asks for the size takes it back");
+    mount.stop();
+}
+
 #[test]
 fn what_cannot_be_inspected_is_said() {
     let Some(site) = Site::new("inspect elsewhere") else { return };
     let mount = site.dev(&[]);
-    let file = mount.path().join("f");
-    fs::write(&file, "").expect("a file");
-    for (path, why) in [(file.as_path(), "not a directory"), (Path::new("/proc"), "not on a mount of Onpath")] {
+    let fifo = mount.path().join("f");
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs").success());
+    for (path, why) in
+        [(fifo.as_path(), "neither a directory nor a file"), (Path::new("/proc"), "not on a mount of Onpath")]
+    {
         let output = inspect(path);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains(why), "{}: {said}", path.display());

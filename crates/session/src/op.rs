@@ -13,7 +13,7 @@ use bytes::Bytes;
 use onpath_kernel::{Answer, Answers, Core, Cx};
 use onpath_wire::attr::AttrWire;
 use onpath_wire::caller::{self as wire, Caps, Over, cap};
-use onpath_wire::data::{DataReply, DataRequest};
+use onpath_wire::data::{DataReply, DataRequest, MergePart};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::{MessageKind, Position};
 use onpath_wire::identity::Identity;
@@ -170,7 +170,7 @@ impl Op {
                 }
                 reply => {
                     self.with(|core| kept::note(core, &self.body.request.describe(), &packet, &reply));
-                    return Ok(reply.plain());
+                    return Ok(if let Reply::DoneOn { .. } = reply { Reply::Done } else { reply });
                 }
             }
         }
@@ -470,6 +470,14 @@ pub(crate) fn entry(reply: Reply) -> Result<(AttrWire, DataRef, bool), Errno> {
     match reply {
         Reply::Entry { attr, data, created } => Ok((attr, data, created)),
         _ => Err(Errno::EIO),
+    }
+}
+
+/// The same of what this request may have made, and the part that is lent of it.
+pub(crate) fn born(reply: Reply) -> Result<(AttrWire, DataRef, bool, Option<MergePart>), Errno> {
+    match reply {
+        Reply::CreatedLent { attr, data, part } => Ok((attr, data, true, Some(part))),
+        reply => entry(reply).map(|(attr, data, created)| (attr, data, created, None)),
     }
 }
 

@@ -102,6 +102,8 @@ pub(crate) struct OpenInode {
     told_in: Term,
     /// What the home has said last that the data node may answer writes by.
     pub(crate) part: Option<MergePart>,
+    /// The largest end of a write of these bytes that the data node has answered: the home may not know it. 0 if there is none.
+    pub(crate) answered_end: u64,
     mtime: i64,
     ctime: i64,
     /// The change after which the home was told of a read.
@@ -340,7 +342,7 @@ impl Opens {
         if let Some(inode) = self.inodes.get_mut(&id)
             && (inode.told_in, inode.data.generation, inode.data.cut) < (told_in, data.generation, data.cut)
         {
-            (inode.told_in, inode.data, inode.part) = (told_in, data, None);
+            (inode.told_in, inode.data, inode.part, inode.answered_end) = (told_in, data, None, 0);
             inode.exact = None;
         }
     }

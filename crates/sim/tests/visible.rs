@@ -229,3 +229,115 @@ pub(crate) fn a_part_that_was_taken_back_is_worth_nothing() {
     assert!(matches!(pair.answer(unique), Some(Ok(FsReply::Written(100)))));
     assert_eq!(pair.shown().size, BYTES + 100);
 }
+
+/// A session that makes a file whose bytes are at [`DATA`], which knows this home.
+fn made(sc: &mut Scenario, session: usize, numbers: &mut std::ops::Range<u32>) -> (InodeId, Handle) {
+    loop {
+        let number = numbers.next().expect("half of the files are there");
+        let name = Name::new(format!("born-{number}").as_bytes()).expect("a short name");
+        let create = FsOp::Create { parent: InodeId::ROOT, name, mode: 0o644, umask: 0, open: OpenMode::READ_WRITE };
+        let Ok(FsReply::Created { attr, opened, .. }) = finish(sc, session, create) else { panic!("a file") };
+        let (home, data) = (sc.world.map().home(attr.id), sc.world.map().data(attr.id));
+        if data == NodeId::data(DATA as u16) && sc.world.process_of(home) == HOME {
+            return (attr.id, opened.handle);
+        }
+    }
+}
+
+/// Two sessions; the first one has made a file and written to it, which its home has not heard.
+fn born() -> Pair {
+    let mut sc = Scenario::lending();
+    let sessions = [(); 2].map(|()| sc.world.add_session(&[Caller::default()]));
+    let mut numbers = 0..1_000;
+    // A data node that has just started has yet to ask the home which part it gave last.
+    let (_, handle) = made(&mut sc, sessions[0], &mut numbers);
+    assert!(matches!(finish(&mut sc, sessions[0], write(handle, 0)), Ok(FsReply::Written(100))));
+    sc.go_on_for(3_000_000_000);
+    let (file, handle) = made(&mut sc, sessions[0], &mut numbers);
+    let mut pair = Pair { sc, file, by: [(sessions[0], handle), (sessions[1], handle)] };
+    let told = pair.sc.hold(|m| matches!(m.merge(), Some(Merge::Written { .. })));
+    pair.hold_answered();
+    pair.write(0);
+    assert_eq!(pair.sc.world.held(told), 0, "the first write of a new file does not wait for its home");
+    pair.sc.world.stop_holding(told);
+    pair
+}
+
+impl Pair {
+    /// The first session changes attributes through its handle; the home may or may not have to ask the data node.
+    fn writer_sets(&mut self, set: SetAttr, asks: bool) -> AttrWire {
+        let asked = self.sc.hold(|m| matches!(m.data(), Some(DataRequest::HandOver { .. })));
+        let (session, handle) = self.by[0];
+        let unique = self.sc.world.system_call(session, 0, FsOp::SetAttr { id: self.file, set, handle: Some(handle) });
+        let answer = self.answer(unique);
+        assert_eq!((answer.is_none(), self.sc.world.held(asked) > 0), (asks, asks), "{set:?}");
+        self.sc.let_go(asked);
+        match answer.or_else(|| self.answer(unique)) {
+            Some(Ok(FsReply::Attr { attr, .. })) => attr,
+            other => panic!("answered {other:?}"),
+        }
+    }
+
+    fn opened_by_the_other(&mut self) {
+        let (session, _) = self.by[1];
+        let open = FsOp::Open { id: self.file, mode: OpenMode::READ_WRITE };
+        let Ok(FsReply::Opened(other)) = finish(&mut self.sc, session, open) else { panic!("opened") };
+        self.by[1].1 = other.handle;
+    }
+}
+
+/// V-7, V-13: what tar(1), cp -p and rsync(1) do to a new file. Its only writer sets a time, and nobody asks the data node: the time is a
+/// register of value and stamp, and the writer knows the size.
+#[test]
+pub(crate) fn the_only_writer_sets_times_beside_its_writes() {
+    let mut pair = born();
+    let set = SetAttr { valid: set::MTIME | set::ATIME, mtime: 5, atime: 6, ..SetAttr::default() };
+    let attr = pair.writer_sets(set, false);
+    assert_eq!((attr.size, attr.mtime, attr.atime), (100, 5, 6));
+    let attr = pair.writer_sets(SetAttr { valid: set::MODE, mode: 0o600, ..SetAttr::default() }, false);
+    assert_eq!((attr.size, attr.mtime, attr.mode), (100, 5, 0o600));
+    // The home learns the write when the other one opens the file: the time stays.
+    pair.opened_by_the_other();
+    let shown = pair.shown();
+    assert_eq!((shown.size, shown.mtime, shown.mode), (100, 5, 0o600));
+    // Now that another one may write it is asked.
+    pair.write(100);
+    pair.write(200);
+    let attr = pair.shown();
+    assert!((attr.size, attr.mtime > 5) == (300, true), "a later write moves the time");
+}
+
+/// A write after the time was set moves it, though the home learns both writes at once.
+#[test]
+fn a_write_after_a_time_was_set_counts() {
+    let mut pair = born();
+    pair.writer_sets(SetAttr { valid: set::MTIME, mtime: 5, ..SetAttr::default() }, false);
+    pair.write(100);
+    pair.opened_by_the_other();
+    let attr = pair.shown();
+    assert!((attr.size, attr.mtime > 5) == (200, true), "{attr:?}");
+}
+
+/// What does not commute with writes asks: a size, and set-id bits, which a write would have to clear.
+#[test]
+pub(crate) fn what_does_not_commute_asks_the_data_node() {
+    let suid = SetAttr { valid: set::MODE, mode: 0o4755, ..SetAttr::default() };
+    let size = SetAttr { valid: set::SIZE | set::OPEN_FOR_WRITE, size: 7, ..SetAttr::default() };
+    for (set, size) in [(suid, 100), (size, 7)] {
+        let attr = born().writer_sets(set, true);
+        assert_eq!(attr.size, size);
+        assert_eq!(attr.mode & 0o4000 != 0, set.valid & set::MODE != 0);
+    }
+}
+
+/// Another session that has the file open writes it by the same part: whoever sets a time is shown that write.
+#[test]
+pub(crate) fn who_sets_a_time_beside_another_writer_is_shown_its_writes() {
+    let mut pair = Pair::lent();
+    pair.hold_answered();
+    let (session, handle) = pair.by[1];
+    let unique = pair.sc.world.system_call(session, 0, write(handle, BYTES));
+    assert!(matches!(pair.answer(unique), Some(Ok(FsReply::Written(100)))), "the data node answers whoever writes");
+    let attr = pair.writer_sets(SetAttr { valid: set::MTIME, mtime: 5, ..SetAttr::default() }, true);
+    assert_eq!((attr.size, attr.mtime), (BYTES + 100, 5));
+}

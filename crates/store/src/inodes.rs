@@ -333,17 +333,19 @@ impl Inodes {
     }
 
     /// A directory heard of changed names: counts move by `dcount` and `dnlink`, times up to `stamp`.
-    /// False if it is absent.
+    /// False if it is absent. On a disk whose names contradict its counts, or that calls a file a directory, counts go as far as they can,
+    /// and fsck tells it.
     pub fn touch_dir(&mut self, id: InodeId, dcount: i64, dnlink: i64, stamp: Stamp) -> bool {
         let Some(handle) = self.changing(id) else { return false };
         if dnlink == 0 && touch_record(self.arena.at_mut(handle), dcount, stamp) {
             return true;
         }
         self.update(id, handle, |dir| {
-            assert!(dir.is_dir(), "{id:?} is no directory");
-            dir.entries = dir.entries.checked_add_signed(dcount).expect("a directory has no fewer than 0 entries");
-            let nlink = i64::from(dir.nlink) + dnlink;
-            dir.nlink = u32::try_from(nlink).expect("links of a directory fit 32 bits");
+            if dir.is_dir() {
+                dir.entries = dir.entries.saturating_add_signed(dcount);
+                let nlink = i64::from(dir.nlink).saturating_add(dnlink);
+                dir.nlink = nlink.clamp(0, u32::MAX.into()) as u32;
+            }
             if stamp > dir.mtime_stamp {
                 dir.mtime = time_of(stamp);
                 dir.mtime_stamp = stamp;
@@ -353,7 +355,7 @@ impl Inodes {
         true
     }
 
-    /// Bytes were written: `size` as given, `blocks` only if their version is newer, times become `stamp`;
+    /// Bytes were written: `size` as given, `blocks` only if their version is newer, times up to `stamp`, as a time may have been set since;
     /// setuid and, if the group may execute, setgid are cleared on demand, file capabilities always. False if it is absent.
     pub fn merged(
         &mut self,
@@ -375,9 +377,11 @@ impl Inodes {
                 let setgid = if file.mode & S_IXGRP != 0 { S_ISGID } else { 0 };
                 file.mode &= !(S_ISUID | setgid);
             }
-            file.mtime = time_of(stamp);
-            file.ctime = time_of(stamp);
-            file.mtime_stamp = stamp;
+            if stamp > file.mtime_stamp {
+                file.mtime = time_of(stamp);
+                file.mtime_stamp = stamp;
+            }
+            file.ctime = file.ctime.max(time_of(stamp));
         });
         if self.has_xattrs(id) {
             self.remove_xattr(id, &XattrName::capability());

@@ -4,7 +4,7 @@ use crate::codec::{Blob, Wire, WireError};
 use crate::errno::Errno;
 use crate::identity::Refusal;
 use crate::ids::{DataId, InodeId, LogSeq, RecordSeq, RequestSeq, SessionId, Stamp, Term};
-use crate::limits::{BLOCK_BYTES, FILE_BYTES_MAX, UNDONE_MAX};
+use crate::limits::{BLOCK_BYTES, FILE_BYTES_MAX, HANDED_OVER_MAX, UNDONE_MAX};
 use crate::ticket::Ticket;
 use crate::{wire_enum, wire_struct};
 
@@ -397,17 +397,15 @@ wire_enum! {
             /// Appends that are undone, the last one first; at most [`crate::limits::UNDONE_MAX`].
             undone: Vec<UndoneAppend>,
         },
-        /// Writes that this node has answered.
+        /// Writes that this node has answered. `Void` is said of the only one among them; of several it asks to be told of each alone.
         3 => Answered {
-            /// Those.
-            all: Answered,
+            /// In the order of inodes, of each file those of one cut after the other; at most [`HANDED_OVER_MAX`].
+            all: Vec<Answered>,
         },
-        /// The node has given a merge part back, and all writes under it are learned (V-3c).
+        /// The node has given merge parts back, and all writes under them are learned (V-3c).
         4 => Returned {
-            /// The file.
-            data: DataId,
-            /// The part.
-            part: MergePart,
+            /// Those; at most [`HANDED_OVER_MAX`].
+            parts: Vec<ReturnedPart>,
         },
         /// Which part has this home given last (V-3a)? Answered `PartIs`.
         5 => PartAsk,
@@ -416,6 +414,17 @@ wire_enum! {
             /// That.
             upto: LogSeq,
         },
+    }
+}
+
+wire_struct! {
+    /// A merge part that nobody has any more.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ReturnedPart {
+        /// The file.
+        pub inode: InodeId,
+        /// Which.
+        pub part: MergePart,
     }
 }
 
@@ -463,10 +472,19 @@ impl Merge {
     /// Whether it can be true: of a data node that is not, nothing is to be believed.
     ///
     /// # Errors
-    /// More bytes or blocks than a file has, or more appends than a message tells of.
+    /// More bytes or blocks than a file has, or more appends or files than a message tells of.
     pub fn check(self) -> Result<Merge, WireError> {
+        let files = match &self {
+            Merge::Answered { all } => all.len(),
+            Merge::Returned { parts } => parts.len(),
+            _ => 0,
+        };
+        if files > HANDED_OVER_MAX {
+            return Err(WireError::Bad("number of files"));
+        }
         let (end, blocks, undone) = match &self {
-            Merge::Answered { all } => (all.end, all.blocks, 0),
+            Merge::Answered { all } if all.iter().all(Answered::can_be_true) => (0, 0, 0),
+            Merge::Answered { .. } => (u64::MAX, 0, 0),
             Merge::Returned { .. } | Merge::PartAsk | Merge::Floor { .. } => (0, 0, 0),
             Merge::Written { end, blocks, append, .. } => ((*end).max(append.unwrap_or(0)), *blocks, 0),
             Merge::Counted { blocks, undone, .. } => {
@@ -479,12 +497,11 @@ impl Merge {
         Ok(self)
     }
 
-    /// Whose bytes it is about; none: of the node as such.
+    /// Whose bytes it is about; none: those of several files, or of the node as such.
     pub fn data(&self) -> Option<DataId> {
         match self {
-            Merge::Written { data, .. } | Merge::Counted { data, .. } | Merge::Returned { data, .. } => Some(*data),
-            Merge::Answered { all } => Some(all.data),
-            Merge::PartAsk | Merge::Floor { .. } => None,
+            Merge::Written { data, .. } | Merge::Counted { data, .. } => Some(*data),
+            Merge::Answered { .. } | Merge::Returned { .. } | Merge::PartAsk | Merge::Floor { .. } => None,
         }
     }
 }

@@ -169,7 +169,7 @@ pub mod memory {
     /// An inode that a session has open, at its home.
     pub const OPEN_AT_HOME: u64 = 128;
     /// An open handle of a mount, with its inode, at its session.
-    pub const OPEN_AT_SESSION: u64 = 640;
+    pub const OPEN_AT_SESSION: u64 = 656;
     /// A file lock held or waiting, at the inode's home.
     pub const LOCK_AT_HOME: u64 = 384;
     /// A file lock held or waiting, at its session.

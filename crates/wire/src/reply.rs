@@ -229,6 +229,15 @@ wire_enum! {
             /// What the session shows it.
             part: MergePart,
         },
+        /// As `Entry` of an inode that this request has made, and the data node may answer writes of it by itself, if it is shown this (V-13).
+        55 => CreatedLent {
+            /// Attributes.
+            attr: AttrWire,
+            /// Where the bytes are.
+            data: DataRef,
+            /// What the session shows it.
+            part: MergePart,
+        },
         /// No other session has changed pages of the file in memory.
         47 => PagesBack {
             /// Some may have been written back over what this session has changed already: it is changed once more.
@@ -291,9 +300,13 @@ wire_struct! {
 }
 
 impl Reply {
-    /// What it says of the request alone: not on which records of others it rests.
+    /// What it says of the request alone: not on which records of others it rests, nor what is lent.
     pub fn plain(self) -> Reply {
-        if matches!(self, Reply::DoneOn { .. }) { Reply::Done } else { self }
+        match self {
+            Reply::DoneOn { .. } => Reply::Done,
+            Reply::CreatedLent { attr, data, .. } => Reply::Entry { attr, data, created: true },
+            reply => reply,
+        }
     }
 
     /// The reply in a [`Reply::Shown`] or a [`Reply::Led`].

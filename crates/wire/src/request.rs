@@ -42,6 +42,8 @@ pub mod set {
     pub const READ: u32 = 1024;
     /// The size is changed through a descriptor open for writing: permission was checked at open.
     pub const OPEN_FOR_WRITE: u32 = 512;
+    /// The session knows the end of what it has written to the file since its home has shown the size last: it has had it open since then.
+    pub const KNOWS_END: u32 = 2048;
 }
 
 wire_struct! {

@@ -16,7 +16,7 @@ use crate::space::Run;
 use crate::state::{Caller, NodeCx};
 use onpath_wire::data::{Recorded, UndoneAppend};
 use onpath_wire::disk::block::PendingMerge;
-use onpath_wire::ids::{DataId, InodeId, RecordSeq, ShardId};
+use onpath_wire::ids::{DataId, RecordSeq, ShardId};
 
 /// What starts an operation; what never waits is a plain function.
 pub(crate) enum Job {
@@ -45,8 +45,8 @@ pub(crate) enum Job {
     Space {
         from: Caller,
     },
-    /// Tell the home of a file which writes were answered here.
-    Tell(InodeId),
+    /// Tell a home which writes of its files were answered here.
+    Tell(ShardId),
     /// Give back merge parts that are not used.
     Sweep,
     /// Ask a home which merge part it has given last.
@@ -66,7 +66,7 @@ pub(crate) async fn run(cx: NodeCx, job: Job) {
         Job::Recount(data, undone) => merge::recount(&cx, data, undone).await,
         Job::Keep(runs) => Box::pin(allocate::keep(&cx, &runs)).await,
         Job::Space { from } => space::space(&cx, from).await,
-        Job::Tell(inode) => tell::tell(&cx, inode).await,
+        Job::Tell(home) => tell::tell(&cx, home).await,
         Job::Sweep => Box::pin(tell::sweep(&cx)).await,
         Job::AskPart(home) => tell::ask_part(&cx, home).await,
     }

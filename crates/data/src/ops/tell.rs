@@ -1,7 +1,7 @@
 //! What homes learn of writes that this node has answered, and how they take merge parts back (V-3).
 //!
-//! A home is told a moment after the write, of all writes of a file together, again and again until it answers: then they are settled. A
-//! part that was not used for a while is given back, so that a file at rest is not lent. Questions of homes are answered at once, whatever is
+//! A home is told a moment after the write, of all writes of all its files together, again and again until it answers: then they are settled
+//! (V-12). A part that was not used for a while is given back, so that a file at rest is not lent. Questions of homes are answered at once, whatever is
 //! under way. Locks: none. Journals `Settled`, in time.
 
 use crate::ops::merge;
@@ -14,45 +14,62 @@ use onpath_wire::Packet;
 use onpath_wire::data::{Answered, DataReply, Merge, MergePart};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{DataId, InodeId, NodeId, RecordSeq, RequestSeq, ShardId, Term};
+use onpath_wire::limits::HANDED_OVER_MAX;
 use onpath_wire::peer::Peer;
 
-/// Writes of a file are gathered for so long, microseconds.
+/// Writes are gathered for so long, microseconds.
 const GATHER_US: u64 = 10_000;
 /// After so long without a write a part is given back, microseconds.
 const IDLE_US: u64 = 1_000_000;
 
-fn packet(core: &mut Node, call: RequestSeq, inode: Option<InodeId>, body: &Merge) -> Packet {
+fn packet(core: &mut Node, call: RequestSeq, body: &Merge) -> Packet {
     let wall_ns = core.now.wall_ns;
-    let mut header = core.state.header(MessageKind::Data, call, wall_ns);
-    if let Some(inode) = inode {
-        header.slot = inode.slot();
-    }
+    let header = core.state.header(MessageKind::Data, call, wall_ns);
     Packet::new(&header, body)
 }
 
-/// Tells the home of a file what it has yet to learn, until there is nothing more.
-pub(crate) async fn tell(cx: &NodeCx, inode: InodeId) {
+/// Tells a home what it has yet to learn, of many files together, until there is nothing more.
+pub(crate) async fn tell(cx: &NodeCx, home: ShardId) {
     loop {
         let until_us = cx.with(|core| core.now.mono_us) + GATHER_US;
         cx.sleep_until(until_us).await;
-        let next = cx.with(|core| {
-            let next = parts::unlearned(core, inode).first().copied();
-            match &next {
-                Some(all) => {
-                    let last = core.state.tail.last(inode).max(RecordSeq(all.last.0));
-                    core.rest_on(cx.op(), last);
+        loop {
+            let (all, more) = cx.with(|core| {
+                let (all, more) = parts::unlearned_by(core, home, InodeId::NONE);
+                if all.is_empty() {
+                    core.state.parts.end_telling(home);
                 }
-                None => core.state.parts.end_telling(inode),
+                (all, more)
+            });
+            if all.is_empty() {
+                return;
             }
-            next
-        });
-        let Some(all) = next else { return };
-        let home = cx.with(|core| NodeId::shard(core.state.config.map.home(inode)));
-        let body = Merge::Answered { all };
-        let answer = cx.call(home, |core, call| packet(core, call, Some(inode), &body)).await;
+            tell_of(cx, home, all).await;
+            if more.is_none() {
+                break;
+            }
+        }
+    }
+}
+
+async fn tell_of(cx: &NodeCx, home: ShardId, all: Vec<Answered>) {
+    let mut untold = vec![all];
+    while let Some(all) = untold.pop() {
         cx.with(|core| {
-            merge::hear(core, all.data, &answer);
-            learned(core, &all);
+            let tail = &core.state.tail;
+            let last = all.iter().map(|of| tail.last(of.data.inode).max(RecordSeq(of.last.0))).max();
+            core.rest_on(cx.op(), last.expect("writes of one file at least"));
+        });
+        let body = Merge::Answered { all };
+        let answer = cx.call(NodeId::shard(home), |core, call| packet(core, call, &body)).await;
+        let Merge::Answered { all } = body else { unreachable!("made above") };
+        if all.len() > 1 && answer.body::<Peer>() == Ok(Peer::Void) {
+            untold.extend(all.into_iter().map(|alone| vec![alone]));
+            continue;
+        }
+        cx.with(|core| {
+            merge::hear(core, all[0].data, &answer);
+            all.iter().for_each(|of| learned(core, of));
         });
     }
 }
@@ -76,14 +93,15 @@ pub(crate) async fn sweep(cx: &NodeCx) {
             let due = state.parts.due(since_us, &state.index, |inode| map.home(inode));
             (due, map.all().collect::<Vec<ShardId>>())
         });
-        for (data, part) in due.idle {
-            let home = cx.with(|core| NodeId::shard(core.state.config.map.home(data.inode)));
-            let body = Merge::Returned { data, part };
-            cx.call(home, |core, call| packet(core, call, Some(data.inode), &body)).await;
+        for (home, idle) in due.idle {
+            for parts in idle.chunks(HANDED_OVER_MAX) {
+                let body = Merge::Returned { parts: parts.to_vec() };
+                cx.call(NodeId::shard(home), |core, call| packet(core, call, &body)).await;
+            }
         }
         if let Some(upto) = due.floor {
             for home in homes {
-                cx.call(NodeId::shard(home), |core, call| packet(core, call, None, &Merge::Floor { upto })).await;
+                cx.call(NodeId::shard(home), |core, call| packet(core, call, &Merge::Floor { upto })).await;
             }
         }
         if due.over {
@@ -94,7 +112,7 @@ pub(crate) async fn sweep(cx: &NodeCx) {
 
 /// Asks a home which part it has given last: what it gave to a former process of this node counts no more (V-3a).
 pub(crate) async fn ask_part(cx: &NodeCx, home: ShardId) {
-    let answer = cx.call(NodeId::shard(home), |core, call| packet(core, call, None, &Merge::PartAsk)).await;
+    let answer = cx.call(NodeId::shard(home), |core, call| packet(core, call, &Merge::PartAsk)).await;
     if let Ok(Peer::PartIs { part }) = answer.body::<Peer>() {
         cx.with(|core| core.state.parts.raise_floor(home, part));
     }

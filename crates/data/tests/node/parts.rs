@@ -3,8 +3,9 @@
 use crate::world::{World, data};
 use onpath_wire::Wire;
 use onpath_wire::codec::Blob;
-use onpath_wire::data::{DataRequest, Merge, MergePart};
-use onpath_wire::ids::{RequestSeq, SessionId, SessionNumber, Term};
+use onpath_wire::data::{Answered, DataReply, DataRequest, Merge, MergePart};
+use onpath_wire::ids::{DataId, RecordSeq, RequestSeq, SessionId, SessionNumber, ShardId, Term};
+use onpath_wire::map::ClusterMap;
 use onpath_wire::secrets::Secrets;
 use onpath_wire::ticket::{Ticket, right};
 
@@ -23,5 +24,65 @@ fn a_part_of_a_bound_session_is_not_believed() {
         let asked = world.heard.iter().any(|merge| matches!(merge, Merge::PartAsk));
         let told = world.heard.iter().any(|merge| matches!(merge, Merge::Written { .. }));
         assert_eq!((asked, told), (believed, true), "{request:?}: {:?}", world.heard);
+    }
+}
+
+/// Files of shard 0, which has given the parts of all of them, and of which the node has answered two writes each.
+fn lent(world: &mut World, count: usize) -> Vec<DataId> {
+    let map = ClusterMap::even(2, Secrets::of_seed(1).placement);
+    let of_home = |file: &DataId| map.home(file.inode) == ShardId(0);
+    let files: Vec<DataId> = (1..).map(|number| data(number, 1)).filter(of_home).take(count).collect();
+    let part = |number| MergePart { term: Term(9), number };
+    world.call(&DataRequest::HandOver { inode: files[0].inode, floor: part(0) });
+    for (number, &data) in (1..).zip(&files) {
+        for offset in [0, 5_000] {
+            let part = Some(part(number));
+            let write = DataRequest::Write { data, cut: 0, offset, kill_suidgid: false, append: false, part };
+            let seq = world.request(&write, b"hello");
+            assert_eq!(world.reply(seq).expect("an answer").reply, DataReply::Written { record: RecordSeq(0) });
+        }
+    }
+    assert!(world.heard.is_empty(), "{:?}", world.heard);
+    files
+}
+
+/// V-12: what is told together, of how many files each time.
+#[test]
+fn a_home_is_told_of_many_files_at_once() {
+    let mut world = World::default();
+    let mut files = lent(&mut world, 600);
+    files.sort_unstable();
+    world.pass(20_000);
+    let told: Vec<Answered> = world.heard.iter().flat_map(|merge| answered(merge).to_vec()).collect();
+    assert_eq!(world.heard.iter().map(|merge| answered(merge).len()).collect::<Vec<_>>(), [512, 88]);
+    assert_eq!(
+        told.iter().map(|of| (of.data, of.end)).collect::<Vec<_>>(),
+        files.iter().map(|file| (*file, 5_005)).collect::<Vec<_>>()
+    );
+    world.heard.clear();
+    world.pass(3_000_000);
+    let returned = |merge: &Merge| if let Merge::Returned { parts } = merge { parts.len() } else { 0 };
+    let returned: Vec<usize> = world.heard.iter().map(returned).filter(|parts| *parts > 0).collect();
+    assert_eq!(returned, [512, 88]);
+}
+
+/// Of several files of which one is void each is told alone, so that the node knows which.
+#[test]
+fn the_one_that_is_void_is_found() {
+    let mut world = World::default();
+    let files = lent(&mut world, 3);
+    world.forgotten.push(files[1]);
+    world.pass(20_000);
+    assert_eq!(world.heard.iter().map(|merge| answered(merge).len()).collect::<Vec<_>>(), [3, 1, 1, 1]);
+    let there: Vec<DataId> =
+        world.node.files().into_iter().filter(|file| file.blocks > 0).map(|file| file.data).collect();
+    assert_eq!(there.len(), 2, "{there:?}");
+    assert!(!there.contains(&files[1]));
+}
+
+fn answered(merge: &Merge) -> &[Answered] {
+    match merge {
+        Merge::Answered { all } => all,
+        other => panic!("{other:?}"),
     }
 }

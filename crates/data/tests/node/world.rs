@@ -294,7 +294,10 @@ impl World {
     pub(crate) fn answer_merges(&mut self) {
         while let Some((seq, merge, _)) = self.merges.pop_front() {
             let header = Header::new(MessageKind::PeerAnswer, NodeId::shard(ShardId(0)), seq);
-            let void = merge.data().is_some_and(|data| self.forgotten.contains(&data));
+            let void = match &merge {
+                Merge::Answered { all } => all.iter().any(|of| self.forgotten.contains(&of.data)),
+                merge => merge.data().is_some_and(|data| self.forgotten.contains(&data)),
+            };
             let answer = if void { Peer::Void } else { Peer::Done };
             self.input(Input::Packet(Packet::new(&header, &answer)));
         }

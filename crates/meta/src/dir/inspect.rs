@@ -35,7 +35,7 @@ pub(crate) fn inspect(core: &mut Core, dir: InodeId) -> Vec<(&'static str, u64)>
     let state = &core.state;
     let mut all = Vec::new();
     inode.iter().for_each(|inode| writes(inode, &mut all));
-    all.extend(state.lent.part_of(dir).map(|number| ("merge_part", number)));
+    all.extend(state.lent.of(dir).map(|lending| ("merge_part", lending.number)));
     if let Some(inode) = inode.filter(|inode| inode.kind == Kind::Directory) {
         all.push(("owner", 1));
         all.push(("entries", inode.entries));

@@ -17,18 +17,30 @@ use hashbrown::{HashMap, HashSet};
 use onpath_kernel::Mode;
 use onpath_wire::data::{Answered, DataReply, DataRequest, MergePart};
 use onpath_wire::disk::record::{Counter, Effect};
-use onpath_wire::ids::{InodeId, NodeId, RecordSeq};
+use onpath_wire::ids::{InodeId, NodeId, RecordSeq, SessionId};
 use onpath_wire::limits::MERGE_PARTS_MAX;
 use std::collections::{BTreeSet, VecDeque};
 
 /// A data node that makes no sense is asked again after so long, microseconds.
 const PAUSE_US: u64 = 100_000;
 
+/// The last part of a file that was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lending {
+    pub(crate) number: u64,
+    /// To whom.
+    pub(crate) session: SessionId,
+    /// No other session had the file open: all that is answered by this part was written by this one, since whoever opens the file takes
+    /// the part back.
+    pub(crate) alone: bool,
+    /// The file was made by the request that was answered with the part.
+    pub(crate) at_birth: bool,
+}
+
 /// The parts that are given.
 #[derive(Debug, Default)]
 pub(crate) struct Lent {
-    /// The number of the last part of each file.
-    files: HashMap<InodeId, u64>,
+    files: HashMap<InodeId, Lending>,
     /// Those in the order of their numbers; some are not lent any more, or by a later number.
     order: VecDeque<(u64, InodeId)>,
     /// The last number given.
@@ -54,9 +66,13 @@ impl Lent {
         !self.files.is_empty() && self.files.contains_key(&id)
     }
 
-    /// The number of the part that is lent of a file.
-    pub(crate) fn part_of(&self, id: InodeId) -> Option<u64> {
+    /// What is lent of a file.
+    pub(crate) fn of(&self, id: InodeId) -> Option<Lending> {
         self.files.get(&id).copied()
+    }
+
+    fn has(&self, id: InodeId, number: u64) -> bool {
+        self.files.get(&id).is_some_and(|lending| lending.number == number)
     }
 
     /// Records up to this one are durable.
@@ -67,10 +83,8 @@ impl Lent {
     }
 
     /// The file is not lent any more, if this was its last part.
-    pub(crate) fn returned(&mut self, id: InodeId, number: u64) {
-        if self.files.get(&id) == Some(&number) {
-            self.files.remove(&id);
-        }
+    pub(crate) fn returned(&mut self, id: InodeId, number: u64) -> Option<Lending> {
+        if self.has(id, number) { self.files.remove(&id) } else { None }
     }
 
     /// The inode is gone.
@@ -99,8 +113,9 @@ pub(crate) fn begin(core: &mut Core) {
     }
 }
 
-/// Gives the part of a file, whose inode is locked for a change; none if there are too many.
-pub(crate) fn give(core: &mut Core, id: InodeId) -> Option<MergePart> {
+/// Gives the part of a file, whose inode is locked for a change or not seen yet, to a session; none if there are too many.
+pub(crate) fn give(core: &mut Core, id: InodeId, session: SessionId, at_birth: bool) -> Option<MergePart> {
+    let alone = at_birth || !core.state.opens.may_be_shared(id, session);
     let term = core.state.config.term;
     let lent = &mut core.state.lent;
     if !lent.gives {
@@ -108,7 +123,7 @@ pub(crate) fn give(core: &mut Core, id: InodeId) -> Option<MergePart> {
     }
     if lent.files.len() >= MERGE_PARTS_MAX && !lent.files.contains_key(&id) {
         while let Some((number, oldest)) = lent.order.pop_front() {
-            if lent.files.get(&oldest) == Some(&number) {
+            if lent.has(oldest, number) {
                 core.start(Job::TakeBack(oldest));
                 break;
             }
@@ -116,11 +131,11 @@ pub(crate) fn give(core: &mut Core, id: InodeId) -> Option<MergePart> {
         return None;
     }
     lent.number += 1;
-    lent.files.insert(id, lent.number);
+    lent.files.insert(id, Lending { number: lent.number, session, alone, at_birth });
     lent.order.push_back((lent.number, id));
     if lent.order.len() > 2 * MERGE_PARTS_MAX {
         let Lent { order, files, .. } = lent;
-        order.retain(|(number, id)| files.get(id) == Some(number));
+        order.retain(|(number, id)| files.get(id).is_some_and(|lending| lending.number == *number));
     }
     core.state.counters.merge_parts_given += 1;
     Some(MergePart { term, number: core.state.lent.number })
@@ -145,11 +160,18 @@ fn may_be_of_former_term(state: &State, id: InodeId) -> bool {
     !lent.former.is_empty() && !state.births.is_new(id) && lent.former.contains(&state.config.map.data(id))
 }
 
+/// Whether all that may be answered of a file by its part was written by this session.
+pub(crate) fn is_writer_alone(state: &State, id: InodeId, session: SessionId) -> bool {
+    let alone = |lending: Lending| lending.alone && lending.session == session || planted::is(Planted::WriterNotAlone);
+    state.lent.of(id).is_some_and(alone) && !may_be_of_former_term(state, id)
+}
+
 /// After this, and as long as the caller has the inode locked, nobody but its home answers writes of a file, and all that were answered are
 /// learned.
 pub(crate) async fn revoke(cx: &Cx, id: InodeId) {
+    let lending = cx.with(|core| core.state.lent.of(id));
     if take_back(cx, id).await {
-        cx.with(|core| policy::recalled(core, id));
+        cx.with(|core| policy::recalled(core, id, lending));
     }
 }
 
@@ -181,8 +203,8 @@ async fn ask_back(cx: &Cx, id: InodeId) {
         cx.with(|core| {
             core.state.lent.recalled.remove(&id);
             learn::learn_all(core, cx, &all);
-            let number = core.state.lent.part_of(id).filter(|number| *number <= floor.number);
-            number.into_iter().for_each(|number| core.state.lent.returned(id, number));
+            let taken = core.state.lent.of(id).filter(|lending| lending.number <= floor.number);
+            taken.into_iter().for_each(|lending| _ = core.state.lent.returned(id, lending.number));
             core.wake(keys::parts(id));
         });
     }
@@ -233,11 +255,10 @@ mod tests {
     #[test]
     fn a_part_that_is_given_back_counts_if_it_was_the_last() {
         let mut lent = Lent::default();
-        lent.files.insert(InodeId(7), 5);
-        lent.returned(InodeId(7), 4);
-        assert_eq!(lent.part_of(InodeId(7)), Some(5));
-        lent.returned(InodeId(7), 5);
-        assert_eq!((lent.part_of(InodeId(7)), lent.len()), (None, 0));
+        let lending = Lending { number: 5, session: SessionId(1), alone: false, at_birth: false };
+        lent.files.insert(InodeId(7), lending);
+        assert_eq!((lent.returned(InodeId(7), 4), lent.of(InodeId(7))), (None, Some(lending)));
+        assert_eq!((lent.returned(InodeId(7), 5), lent.len()), (Some(lending), 0));
     }
 
     #[test]

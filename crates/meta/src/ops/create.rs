@@ -6,6 +6,7 @@
 
 use super::{Req, Step, Stop, acl, bound, named, need_space, opens};
 use crate::dir::site::{self, Gone};
+use crate::files::policy;
 use crate::state::births;
 use crate::state::commit::{Effects, commit};
 use crate::{Core, Cx, access};
@@ -93,7 +94,8 @@ fn step(
         core.state.opens.register(id, req.session, node.open & open::MAP != 0, bound::rights(node.open))?;
     }
     let reply = commit(core, op, req, stamp, Answer::Entry { id, created: true }, effects);
-    Ok(Outcome::Reply(entry(&dir, reply)))
+    let reply = entry(&dir, reply);
+    Ok(Outcome::Reply(policy::created(core, req, node, reply)))
 }
 
 /// The reply, with what is to be said of the directory.

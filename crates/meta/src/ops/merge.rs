@@ -35,9 +35,9 @@ pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {
             return; // the data node asks again
         }
         match merge {
-            Merge::Answered { ref all } => learn::learn(core, cx, all),
-            Merge::Returned { data, part } => learn::returned(core, data, part),
-            Merge::PartAsk | Merge::Floor { .. } => unreachable!("of no file"),
+            Merge::Answered { .. } | Merge::Returned { .. } | Merge::PartAsk | Merge::Floor { .. } => {
+                unreachable!("of several files or none")
+            }
             Merge::Written { data, session, request, append, .. } => {
                 let first = step(core, cx, &merge);
                 // A repeated merge must not end the reservation of a later append.
@@ -50,18 +50,35 @@ pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {
                 counted(core, cx, data, blocks, version);
             }
         }
-        let known = core.state.inodes.get(data.inode).map(|inode| inode.generation);
-        let void = known.is_some_and(|known| known < data.generation);
-        packets::answer_call(core, cx.op(), from, seq, if void { &Peer::Void } else { &Peer::Done });
+        let answer = if is_void(core, data) { &Peer::Void } else { &Peer::Done };
+        packets::answer_call(core, cx.op(), from, seq, answer);
     });
 }
 
-/// What a data node says that is of no file.
+/// Whether this home has forgotten these bytes.
+fn is_void(core: &mut Core, data: DataId) -> bool {
+    core.state.inodes.get(data.inode).is_some_and(|inode| inode.generation < data.generation)
+}
+
+/// What a data node says that is of several files, or of none. What was answered is learned whoever has the inode locked: it commutes with
+/// all that does not take the part of the file back first (V-4).
 fn of_node(cx: &Cx, from: NodeId, seq: RequestSeq, merge: &Merge) {
-    match *merge {
-        Merge::Floor { upto } => owner::floor(cx, from, seq, upto),
-        Merge::PartAsk => cx.with(|core| learn::part_asked(core, cx, from, seq)),
-        _ => unreachable!("of a file"),
+    let answer = match merge {
+        Merge::Floor { upto } => return owner::floor(cx, from, seq, *upto),
+        Merge::PartAsk => cx.with(|core| Some(learn::last_part(core))),
+        Merge::Returned { parts } => cx.with(|core| {
+            parts.iter().for_each(|returned| learn::returned(core, returned));
+            Some(Peer::Done)
+        }),
+        Merge::Answered { all } => cx.with(|core| {
+            let all_have_places = learn::learn_all(core, cx, all);
+            let void = all.iter().any(|writes| is_void(core, writes.data));
+            all_have_places.then_some(if void { Peer::Void } else { Peer::Done }) // the data node asks again
+        }),
+        Merge::Written { .. } | Merge::Counted { .. } => unreachable!("of a file"),
+    };
+    if let Some(answer) = answer {
+        cx.with(|core| packets::answer_call(core, cx.op(), from, seq, &answer));
     }
 }
 

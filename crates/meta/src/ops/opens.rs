@@ -168,6 +168,11 @@ impl Opens {
         self.holders(id).iter().any(|holder| holder.session != session)
     }
 
+    /// The same, or that is not known yet.
+    pub(crate) fn may_be_shared(&self, id: InodeId, session: SessionId) -> bool {
+        self.grace || self.shared(id, session)
+    }
+
     /// A session will wait for a file's end.
     pub(crate) fn want_end(&mut self, id: InodeId, session: SessionId) {
         self.end_wanted.insert((id, session));

@@ -28,18 +28,49 @@ use onpath_wire::request::{SetAttr, set};
 pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, change: SetAttr) -> Step {
     // What others have changed in memory would be written back over the cut, and after the time that is set.
     let is_late = change.valid & (set::SIZE | set::MTIME) != 0;
-    match is_late {
-        true => pages::lock_written_back(cx, req, id).await,
-        false => {
-            named::lock_inode(cx, id, Mode::Exclusive).await;
-            parts::revoke(cx, id).await;
+    if !lock_beside_writes(cx, req, id, change).await {
+        match is_late {
+            true => pages::lock_written_back(cx, req, id).await,
+            false => {
+                named::lock_inode(cx, id, Mode::Exclusive).await;
+                parts::revoke(cx, id).await;
+            }
         }
     }
+    let change = SetAttr { valid: change.valid & !set::KNOWS_END, ..change };
     let step = locked(cx, req, id, change).await;
     if is_late {
         cx.with(|core| pages::end(core, id, req.session));
     }
     step
+}
+
+/// Locks a file whose part stays where it is: all that a data node may have answered was written by this session, which knows the size, and
+/// commutes with this change. A time is a register of value and stamp as a directory's is, and what the session has written before has
+/// an earlier stamp (V-7). False, and nothing is locked, if that is not so.
+async fn lock_beside_writes(cx: &Cx, req: &Req, id: InodeId, change: SetAttr) -> bool {
+    let commutes = |core: &mut Core| commutes_with_writes(core, req, id, change);
+    if !cx.with(commutes) {
+        return false;
+    }
+    named::lock_inode(cx, id, Mode::Exclusive).await;
+    let commutes = cx.with(commutes);
+    if !commutes {
+        cx.unlock_all();
+    }
+    commutes
+}
+
+fn commutes_with_writes(core: &mut Core, req: &Req, id: InodeId, change: SetAttr) -> bool {
+    const BITS: u16 = access::SETUID | access::SETGID;
+    const OTHER: u32 = set::MODE | set::UID | set::GID | set::ATIME | set::MTIME;
+    let has = |bits| change.valid & bits != 0;
+    has(set::KNOWS_END)
+        && has(OTHER)
+        && !has(set::SIZE | set::KILL_SUIDGID)
+        && !(has(set::MODE) && change.mode & BITS != 0)
+        && parts::is_writer_alone(&core.state, id, req.session)
+        && core.state.inodes.access(id).is_some_and(|access| access.mode & BITS == 0)
 }
 
 async fn locked(cx: &Cx, req: &Req, id: InodeId, change: SetAttr) -> Step {

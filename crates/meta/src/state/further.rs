@@ -1,7 +1,8 @@
 //! Where the names of a file are: its inode says it of one, the others are further names (`onpath_store`). Together they are one for each
 //! link, so that who has an inode finds its directories.
 //!
-//! Each of these changes the inode in hand and adds what else changes. They look at the state as it is before the step.
+//! Each of these changes the inode in hand and adds what else changes. They look at the state as it is before the step. Where a disk's
+//! promises contradict its links, counts go as far as they can.
 
 use crate::Core;
 use crate::state::commit::Effects;
@@ -15,9 +16,9 @@ pub(crate) fn added(core: &Core, inode: &mut Inode, dir: InodeId, effects: &mut 
     if inode.nlink == 0 {
         inode.parent = dir;
     } else {
-        put(inode, dir, count(core, inode, dir) + 1, effects);
+        put(inode, dir, count(core, inode, dir).saturating_add(1), effects);
     }
-    inode.nlink += 1;
+    inode.nlink = inode.nlink.saturating_add(1);
 }
 
 /// A file loses a name in this directory. If it was that of the inode, another one takes its place.
@@ -27,11 +28,11 @@ pub(crate) fn removed(core: &Core, inode: &mut Inode, dir: InodeId, effects: &mu
         if further > 0 {
             put(inode, dir, further - 1, effects);
         } else if let Some(other) = core.state.inodes.any_further(inode.id, dir).filter(|_| inode.parent == dir) {
-            put(inode, other, count(core, inode, other) - 1, effects);
+            put(inode, other, count(core, inode, other).saturating_sub(1), effects);
             inode.parent = other;
         }
     }
-    inode.nlink -= 1;
+    inode.nlink = inode.nlink.saturating_sub(1);
 }
 
 /// A name moves from one directory to another; `name` is the new one.
@@ -52,7 +53,7 @@ pub(crate) fn moved(
     let further = count(core, inode, from);
     if from != to && further > 0 {
         put(inode, from, further - 1, effects);
-        put(inode, to, count(core, inode, to) + 1, effects);
+        put(inode, to, count(core, inode, to).saturating_add(1), effects);
     }
 }
 

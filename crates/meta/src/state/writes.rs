@@ -96,8 +96,6 @@ impl State {
             Refused::of(all).map_err(|error| StoreError::Contradiction(format!("writes of {file:?}: {error}")))?;
         let known = last.max(known);
         self.inodes.set_writes(file, (known > floor).then_some(known), refused);
-        let after = inode.ctime.max(0).saturating_add(1) as u64;
-        let stamp = stamp.max(Stamp(after));
         self.clock.replayed(stamp);
         Ok(stamp)
     }

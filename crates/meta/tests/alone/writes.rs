@@ -2,6 +2,7 @@
 
 use super::*;
 use onpath_store::{Image, StoreError};
+use onpath_wire::data::Answered;
 use onpath_wire::disk::inode::Refused;
 use onpath_wire::disk::record::Answer;
 use onpath_wire::ids::LogSeq;
@@ -134,22 +135,26 @@ fn what_is_known_of_writes_grows_with_their_records() {
     assert_eq!(told, [("writes_known_upto", FAR), ("writes_refused", 3)]);
 }
 
-/// mtime = ctime is the highest stamp of the data node, or just after the last change here; and what changes later is later.
+/// mtime and ctime are the highest stamp of the data node, unless a later change here has set one (V-7); and what changes later is later.
 #[test]
 fn times_follow_the_writes_and_never_go_back() {
     let mut journal = Journal::new();
     let times = |journal: &Journal| {
         let inode = inode(&journal.all(), journal.file);
-        assert_eq!((inode.mtime, inode.mtime_stamp), (inode.ctime, Stamp(inode.ctime as u64)));
-        inode.ctime
+        (inode.mtime, inode.ctime)
     };
     let made = times(&journal);
     journal.merged(0, 1, 5, []);
-    assert_eq!(times(&journal), made + 1);
+    assert_eq!(times(&journal), made, "written before it was made, as clocks differ");
     journal.merged(1, 2, 9_000_000, []);
-    assert_eq!(times(&journal), 9_000_000);
-    journal.merged(2, 3, 9_000_000, []);
-    assert_eq!(times(&journal), 9_000_001);
+    assert_eq!(times(&journal), (9_000_000, 9_000_000));
+    let set =
+        Inode { mtime: 7, mtime_stamp: Stamp(9_000_002), ctime: 9_000_002, ..inode(&journal.all(), journal.file) };
+    journal.add(9_000_002, Effect::PutInode { inode: set });
+    journal.merged(2, 3, 9_000_001, []);
+    assert_eq!(times(&journal), (7, 9_000_002), "written before the time was set");
+    journal.merged(3, 4, 9_000_003, []);
+    assert_eq!(times(&journal), (9_000_003, 9_000_003));
     let mut alone = Alone::new();
     (alone.shard, alone.now.wall_ns) = (journal.all(), 9_000_000);
     alone.shard.start(alone.now, Birth(9));
@@ -158,7 +163,7 @@ fn times_follow_the_writes_and_never_go_back() {
         alone.records.last().expect("a record").stamp
     };
     alone.shard.reserve(Counter::Births, 1 << 10);
-    assert!(stamps(&mut alone) > Stamp(9_000_001), "the clock has followed");
+    assert!(stamps(&mut alone) > Stamp(9_000_003), "the clock has followed");
 }
 
 #[test]
@@ -258,4 +263,38 @@ fn what_is_known_of_writes_survives_images_and_replays() {
     let mut loaded = Shard::new(config(Term(TERM.0 + 1)));
     load(&mut loaded, &whole);
     assert_eq!(loaded.survey(), wanted);
+}
+
+/// V-12: what a data node tells of many files at once is a record, and is learned once.
+#[test]
+fn many_files_are_learned_by_one_record() {
+    const FILES: u64 = 130;
+    let mut alone = Alone::new();
+    let mut files: Vec<DataId> = (1..=FILES).map(|number| alone.create(number)).collect();
+    files.sort_unstable();
+    let writes = |data, cut, last| Answered {
+        data,
+        cut,
+        end: last,
+        blocks: 1,
+        version: last,
+        kill_suidgid: false,
+        last: LogSeq(last),
+        stamp: Stamp(last),
+    };
+    let mut tell = |seq, all: Vec<Answered>| {
+        let before = alone.journal.len();
+        alone.hear(MessageKind::Data, NODE(), RequestSeq(seq), &Merge::Answered { all });
+        (alone.last.take(), alone.journal.len() - before)
+    };
+    let all: Vec<Answered> = files.iter().map(|data| writes(*data, 0, 100)).collect();
+    assert_eq!(tell(1, all.clone()), (Some(Peer::Done), 2), "128 files, and 2");
+    assert_eq!(tell(2, all), (Some(Peer::Done), 0));
+    // Those of a cut that the file does not have come behind, as others of the same file would: each sees what the one before has done.
+    let of_one = vec![writes(files[0], 0, 200), writes(files[0], 1, 300), writes(files[1], 0, 400)];
+    assert_eq!(tell(3, of_one), (Some(Peer::Done), 2));
+    let forgotten = DataId { generation: Generation(1 << 32 | 7), ..files[2] };
+    assert_eq!(tell(4, vec![writes(forgotten, 0, 1), writes(files[3], 0, 500)]), (Some(Peer::Void), 1));
+    let sizes = [0, 1, 2, 3].map(|at: usize| alone.inode(files[at].inode).size);
+    assert_eq!(sizes, [200, 400, 100, 500]);
 }

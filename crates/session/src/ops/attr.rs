@@ -78,7 +78,18 @@ pub(crate) async fn setattr(op: &mut Op, id: InodeId, mut set: SetAttr, handle: 
     if set.valid & set::UID != 0 && set.uid != op.caller.uid {
         Box::pin(op.read_caller(&[], cap::CHOWN)).await?;
     }
-    let (attr, data, shared) = attr(op.ask(Request::SetAttr { id, set }).await?)?;
+    let written = op.with(|core| core.state.opens.inode(id).map(|inode| (inode.data, inode.answered_end)));
+    if written.is_some() && set.valid & set::SIZE == 0 {
+        set.valid |= set::KNOWS_END;
+    }
+    let (mut attr, data, shared) = attr(op.ask(Request::SetAttr { id, set }).await?)?;
+    // What this session has written, of which the home may not have heard, changes the rest by and by.
+    if let Some((_, end)) =
+        written.filter(|written| written.0 == data && written.1 > 0 && set.valid & set::KNOWS_END != 0)
+    {
+        attr.size = attr.size.max(end);
+        attr.flags |= flag::UNSETTLED;
+    }
     op.with(|core| {
         core.state.learn(id, data);
         observe(core, &attr, !shared);

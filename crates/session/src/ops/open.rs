@@ -4,7 +4,7 @@
 use crate::fs::{FsOp, FsReply, FsResult, Handle, OpenMode, Opened};
 use crate::limits::{RELEASES_MAX, WITHOUT_XATTRS_US};
 use crate::locks::LockOwner;
-use crate::op::{Op, attr, entry};
+use crate::op::{Op, attr, born, entry};
 use crate::opens::{Busy, OpenHandle};
 use crate::ops::attr::marked;
 use crate::ops::{halves, later, lock, pages};
@@ -120,12 +120,18 @@ pub(crate) fn add(
 pub(crate) async fn create(op: &mut Op, parent: InodeId, name: Name, mode: u16, umask: u16, how: OpenMode) -> FsResult {
     let open = flags(how) | open::REGISTER;
     let node = NewNode { kind: Kind::File, mode, umask, rdev: 0, target: Blob::default(), open };
-    let (attr, data, fresh) = entry(op.ask(Request::Create { parent, name, node }).await?)?;
+    let (attr, data, fresh, part) = born(op.ask(Request::Create { parent, name, node }).await?)?;
     if !fresh {
         return open_existing(op, &attr, how).await;
     }
     let pid = op.caller.pid;
-    op.with(|core| created(core, attr, data, how, pid))
+    op.with(|core| {
+        let result = created(core, attr, data, how, pid);
+        if let Some(inode) = core.state.opens.inode(attr.id) {
+            inode.part = part;
+        }
+        result
+    })
 }
 
 /// open(2) with O_TMPFILE: any shard can give birth to what has no name, so each in turn does.

@@ -162,6 +162,9 @@ pub(crate) async fn change_once(
                 if record > RecordSeq(0) {
                     core.state.unsynced.note(id, node, record);
                 }
+                if let Some((inode, end)) = core.state.opens.inode(id).filter(|inode| inode.data == data).zip(end) {
+                    inode.answered_end = end.max(inode.answered_end);
+                }
                 end
             }
             _ => None,

@@ -95,7 +95,8 @@ fn is_result(request: &Request, reply: &Reply) -> bool {
             }
             _ => false,
         },
-        Request::Create { .. } | Request::Link { .. } | Request::TmpFile { .. } => matches!(reply, Reply::Entry { .. }),
+        Request::Create { .. } => matches!(reply, Reply::Entry { .. } | Reply::CreatedLent { .. }),
+        Request::Link { .. } | Request::TmpFile { .. } => matches!(reply, Reply::Entry { .. }),
         Request::GetAttr { .. }
         | Request::SetAttr { .. }
         | Request::Open { .. }

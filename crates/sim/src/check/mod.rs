@@ -145,6 +145,7 @@ pub struct Checker {
     revived: BTreeSet<(SessionId, RequestSeq)>,
     /// Power was lost where commits are not awaited.
     lost_power: bool,
+    sizes: own::Sizes,
     /// What participants have promised.
     promises: Promises,
     /// Changes that are recorded and not exposed, in the order of their records.
@@ -178,6 +179,7 @@ impl Checker {
             reviving: BTreeMap::new(),
             revived: BTreeSet::new(),
             lost_power: false,
+            sizes: own::Sizes::default(),
             promises: Promises::default(),
             gated: VecDeque::new(),
             fulls: (0, 0),
@@ -277,8 +279,10 @@ impl Checker {
         self.promises.note(by, (process, lsn), &record);
         self.locked_by(by, &record);
         if record.session.0 == 0 || record.answer == Answer::Nothing {
-            return self.own_work(by, &record, (process, lsn));
+            self.own_work(by, &record, (process, lsn));
+            return self.sizes.note(&record);
         }
+        self.sizes.note(&record);
         match Gated::of(by, (process, lsn), &record, &self.map) {
             Some(gated) => {
                 self.happened([2, record.session.0.into(), record.request.0]);

@@ -3,11 +3,34 @@
 use super::{Checker, Excuse, decide};
 use crate::client::Asked;
 use crate::model::Caller;
+use hashbrown::HashMap;
 use onpath_wire::disk::record::{Effect, Record};
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId};
 use onpath_wire::inode::Kind;
 use onpath_wire::request::{Request, RequestBody, SetAttr, set};
 use std::rc::Rc;
+
+/// Sizes of files as their homes have recorded them last. That of a lent file may be older than what its data node has answered.
+#[derive(Default)]
+pub(super) struct Sizes(HashMap<InodeId, u64>);
+
+impl Sizes {
+    /// A home has recorded this.
+    pub(super) fn note(&mut self, record: &Record) {
+        for effect in &record.effects {
+            match effect {
+                Effect::PutInode { inode } if inode.kind == Kind::File => _ = self.0.insert(inode.id, inode.size),
+                Effect::Merged { data, size, .. } => _ = self.0.insert(data.inode, *size),
+                Effect::DropInode { id } => _ = self.0.remove(id),
+                _ => {}
+            }
+        }
+    }
+
+    fn shrinks(&self, id: InodeId, size: u64) -> bool {
+        self.0.get(&id).is_some_and(|known| size < *known)
+    }
+}
 
 impl Checker {
     /// What a shard does of its own accord must not be visible, but that a power loss took an append.
@@ -15,6 +38,7 @@ impl Checker {
         for effect in &record.effects {
             if let Effect::PutInode { inode } = effect
                 && self.model.node(inode.id).is_some_and(|node| node.kind == Kind::File && inode.size < node.size)
+                && self.sizes.shrinks(inode.id, inode.size)
             {
                 self.shortened(by, inode.id, inode.size, at);
             }

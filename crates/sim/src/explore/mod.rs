@@ -13,6 +13,7 @@ mod beginnings;
 mod callers;
 mod course;
 mod files;
+mod lent;
 mod locks;
 mod paths;
 mod schedule;

@@ -8,6 +8,7 @@ mod directories;
 mod durable;
 mod entangled;
 pub mod history;
+mod known;
 mod line;
 mod lockers;
 mod lossy;

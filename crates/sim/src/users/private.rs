@@ -3,11 +3,12 @@
 //! serves nothing older, whatever late copies the network still holds. Users run beside the raw clients.
 
 use super::User;
-use super::blocks::Blocks;
+use super::known::{Expect, KEEP_SIZE, Known, PUNCH_HOLE, Xattr, ZERO_RANGE};
 use crate::workload::PRIVATE;
 use crate::world::{Finished, World};
 use bytes::Bytes;
 use onpath_session::fs::{FsOp, FsReply, Handle, OpenMode};
+use onpath_wire::attr::AttrWire;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{Cookie, InodeId};
 use onpath_wire::inode::Kind;
@@ -16,90 +17,13 @@ use onpath_wire::request::{SetAttr, rename, set};
 use onpath_wire::xattr::{CAPABILITY, DIRECTORY_SUM, XattrName};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use std::collections::BTreeMap;
 
 /// Largest file that is made, bytes.
 const FILE_BYTES: u64 = 80_000;
-const KEEP_SIZE: u32 = 1;
-const PUNCH_HOLE: u32 = 2;
-const ZERO_RANGE: u32 = 16;
 /// Modes of fallocate(2).
 const MODES: [u32; 5] = [0, KEEP_SIZE, PUNCH_HOLE | KEEP_SIZE, ZERO_RANGE, ZERO_RANGE | KEEP_SIZE];
 /// Files that a session keeps about.
 const FILES: usize = 6;
-
-/// A file as its only user knows it.
-struct Known {
-    /// None: unlinked, or never linked, but still open.
-    name: Option<Name>,
-    /// Born without a name, and may get one.
-    linkable: bool,
-    id: InodeId,
-    /// At each mount; O_APPEND or not.
-    handles: [Option<(Handle, bool)>; 2],
-    bytes: Vec<u8>,
-    blocks: Blocks,
-    xattrs: BTreeMap<XattrName, Vec<u8>>,
-}
-
-impl Known {
-    /// A file that was just made, without a name so far.
-    fn fresh(id: InodeId, handles: [Option<(Handle, bool)>; 2]) -> Known {
-        let (bytes, blocks, xattrs) = Default::default();
-        Known { name: None, linkable: false, id, handles, bytes, blocks, xattrs }
-    }
-
-    fn allocate(&mut self, mode: u32, offset: u64, bytes: u64) {
-        let (start, end) = (offset as usize, (offset + bytes) as usize);
-        if mode & KEEP_SIZE == 0 {
-            self.bytes.resize(self.bytes.len().max(end), 0);
-        }
-        if mode & (PUNCH_HOLE | ZERO_RANGE) != 0 {
-            let size = self.bytes.len();
-            self.bytes[start.min(size)..end.min(size)].fill(0);
-        }
-        match mode & !KEEP_SIZE {
-            PUNCH_HOLE => self.blocks.punch(offset, bytes),
-            ZERO_RANGE => self.blocks.zero(offset, bytes),
-            _ => self.blocks.reserve(offset, bytes),
-        }
-    }
-}
-
-/// What the call under way must answer.
-enum Expect {
-    MakeDir,
-    OpenDir,
-    Create(Name, bool),
-    TmpFile { append: bool, linkable: bool },
-    Link(usize, Name),
-    Unlinkable,
-    Exchange(usize, usize),
-    Write { file: usize, offset: u64, data: Bytes },
-    Read { file: usize, offset: u64, bytes: usize },
-    Allocate { file: usize, mode: u32, offset: u64, bytes: u64 },
-    Seek { file: usize, offset: u64, hole: bool },
-    Copy { from: usize, from_offset: u64, file: usize, offset: u64, bytes: u64 },
-    Truncate { file: usize, size: u64 },
-    Size(usize),
-    Xattr { file: usize, name: XattrName, what: Xattr },
-    Unlink(usize),
-    Release(usize),
-    Open { file: usize, truncate: bool, append: bool },
-    Rename(usize, Name),
-    Lookup(usize),
-    Missing,
-    List,
-    Sum,
-    Done,
-}
-
-/// What is done with an extended attribute.
-enum Xattr {
-    Set(Vec<u8>),
-    Get,
-    Remove,
-}
 
 /// A user of two sessions.
 pub struct Private {
@@ -198,13 +122,14 @@ impl Private {
                 let known = &mut self.files[file];
                 known.handles[self.side] = Some((opened.handle, append));
                 if truncate {
+                    known.is_changed();
                     known.blocks.truncate(known.bytes.len() as u64, 0);
                     known.bytes.clear();
                 }
             }
             (Expect::Rename(file, name), Ok(FsReply::Done)) => self.files[file].name = Some(name),
             (Expect::Lookup(file), Ok(FsReply::Entry(attr))) if attr.id == self.files[file].id => {
-                return self.compare_size(file, attr.size);
+                return self.compare_shown(file, &attr);
             }
             (Expect::Missing, Err(Errno::ENOENT) | Ok(FsReply::Missing)) | (Expect::Done, Ok(FsReply::Done)) => {}
             (Expect::List, Ok(FsReply::DirPlus(entries))) => {
@@ -226,6 +151,7 @@ impl Private {
         match (expect, result) {
             (Expect::Write { file, offset, data }, Ok(FsReply::Written(n))) if n as usize == data.len() => {
                 let known = &mut self.files[file];
+                known.is_changed();
                 let append = known.handles[self.side].is_some_and(|(_, append)| append);
                 let offset = if append { known.bytes.len() } else { offset as usize };
                 let end = offset + data.len();
@@ -251,15 +177,20 @@ impl Private {
             }
             (Expect::Truncate { file, size }, Ok(FsReply::Attr { attr, .. })) => {
                 let known = &mut self.files[file];
+                known.is_changed();
                 known.blocks.truncate(known.bytes.len() as u64, size);
                 known.bytes.resize(size as usize, 0);
                 return self.compare_size(file, attr.size);
             }
+            (Expect::SetTime { file, time }, Ok(FsReply::Attr { attr, .. })) => {
+                self.files[file].time = Some((time, true));
+                return self.compare_shown(file, &attr);
+            }
             (Expect::Size(file), Ok(FsReply::Attr { attr, .. })) => {
                 self.files[file].blocks.compare(attr.blocks())?;
-                return self.compare_size(file, attr.size);
+                return self.compare_shown(file, &attr);
             }
-            (expect, result) => return Err(format!("{} is answered {result:?}", name_of(&expect))),
+            (expect, result) => return Err(format!("{} is answered {result:?}", expect.name())),
         }
         Ok(())
     }
@@ -286,6 +217,13 @@ impl Private {
         if self.files[file].name.is_none() && self.files[file].handles == [None; 2] {
             self.files.remove(file);
         }
+    }
+
+    fn compare_shown(&self, file: usize, attr: &AttrWire) -> Result<(), String> {
+        if let Some((time, stays)) = self.files[file].time.filter(|(time, stays)| (attr.mtime == *time) != *stays) {
+            return Err(format!("mtime {} after {time} was set, and stays: {stays}", attr.mtime));
+        }
+        self.compare_size(file, attr.size)
     }
 
     fn compare_size(&self, file: usize, size: u64) -> Result<(), String> {
@@ -323,6 +261,7 @@ impl Private {
         let bytes = source.bytes[from_offset as usize..(from_offset + n) as usize].to_vec();
         let blocks = (from != file).then(|| source.blocks.clone());
         let known = &mut self.files[file];
+        known.is_changed();
         let (start, end) = (offset as usize, (offset + n) as usize);
         known.bytes.resize(known.bytes.len().max(end), 0);
         known.bytes[start..end].copy_from_slice(&bytes);
@@ -371,7 +310,13 @@ impl Private {
                 37..40 => self.read(world, file, handle),
                 40..62 => self.read(world, file, handle),
                 62..72 => self.truncate(world, file, handle),
-                72..75 => self.call(world, FsOp::Fsync { handle }, Expect::Done),
+                72..74 => self.call(world, FsOp::Fsync { handle }, Expect::Done),
+                74 => {
+                    let time = self.rng.random_range(1..1_000_000);
+                    let set = SetAttr { valid: set::MTIME, mtime: time, ..SetAttr::default() };
+                    let op = FsOp::SetAttr { id: self.files[file].id, set, handle: Some(handle) };
+                    self.call(world, op, Expect::SetTime { file, time });
+                }
                 75..78 => self.xattr(world, file),
                 78..80 => self.call(world, FsOp::GetAttr { id: self.files[file].id, handle: None }, Expect::Size(file)),
                 80..86 => self.call(world, FsOp::Release { handle, flock_owner: None }, Expect::Release(file)),
@@ -549,34 +494,5 @@ impl User for Private {
 
     fn orphans(&self) -> u64 {
         self.files.iter().filter(|file| file.name.is_none()).count() as u64
-    }
-}
-
-fn name_of(expect: &Expect) -> &'static str {
-    match expect {
-        Expect::MakeDir => "mkdir",
-        Expect::OpenDir => "opendir",
-        Expect::Create(..) => "create",
-        Expect::TmpFile { .. } => "open of a file without a name",
-        Expect::Link(..) => "link",
-        Expect::Unlinkable => "link of what may have no name",
-        Expect::Exchange(..) => "exchange",
-        Expect::Write { .. } => "write",
-        Expect::Read { .. } => "read",
-        Expect::Allocate { .. } => "fallocate",
-        Expect::Seek { .. } => "lseek",
-        Expect::Copy { .. } => "copy_file_range",
-        Expect::Truncate { .. } => "truncate",
-        Expect::Size(_) => "getattr",
-        Expect::Xattr { .. } => "setxattr, getxattr or removexattr",
-        Expect::Unlink(_) => "unlink",
-        Expect::Release(_) => "release",
-        Expect::Open { .. } => "open",
-        Expect::Rename(..) => "rename",
-        Expect::Lookup(_) => "lookup",
-        Expect::Missing => "lookup of a missing name",
-        Expect::List => "readdirplus",
-        Expect::Sum => "getxattr of onpath.dir",
-        Expect::Done => "fsync",
     }
 }

@@ -133,6 +133,7 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (23, Planted::GrantedWhileMoving, PATHS),
     // V-2: what is lent is asked back before it is shown.
     (4, Planted::ShownWithoutRecall, LENT),
+    (21, Planted::WriterNotAlone, LENT),
     (25, Planted::IntentionUnconfirmed, RENAMES),
     (25, Planted::IntentionUnconfirmed, explored("rename-owner", POWERS)),
     (25, Planted::PromisedAnew, RENAMES),

@@ -26,8 +26,9 @@ const SEEDS_OF_PATHS: u64 = 200;
 const KEPT_SEEDS: u64 = 16;
 
 /// Scenarios, each with a rule that it needs.
-const SCENARIOS: [(Planted, fn()); 69] = [
+const SCENARIOS: [(Planted, fn()); 70] = [
     (Planted::ShownWithoutRecall, visible::what_a_data_node_has_answered_is_shown),
+    (Planted::WriterNotAlone, visible::who_sets_a_time_beside_another_writer_is_shown_its_writes),
     (Planted::GrantDuringCollect, owner_form::an_update_at_an_answered_site_waits_for_the_end_of_the_collect),
     (Planted::OvertakenGrant, owner_form::a_grant_that_a_recall_overtook_does_not_count),
     (Planted::RecallWithoutEntries, owner_form::a_chmod_collects_what_was_made_under_the_old_mode),

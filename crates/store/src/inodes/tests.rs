@@ -278,8 +278,11 @@ fn apply(inodes: &mut Inodes, keeper: &mut Keeper<Model>, all: &mut Model, step:
             }
             let killed = if file.mode & 0o010 != 0 { 0o6000 } else { 0o4000 };
             file.mode &= !if kill { killed } else { 0 };
-            (file.size, file.mtime_stamp) = (size, Stamp(stamp));
-            (file.mtime, file.ctime) = (time_of(Stamp(stamp)), time_of(Stamp(stamp)));
+            file.size = size;
+            if Stamp(stamp) > file.mtime_stamp {
+                (file.mtime, file.mtime_stamp) = (time_of(Stamp(stamp)), Stamp(stamp));
+            }
+            file.ctime = file.ctime.max(time_of(Stamp(stamp)));
             assert!(inodes.merged(id, size, blocks.into(), version, kill, Stamp(stamp)));
             id
         }
@@ -392,4 +395,22 @@ fn an_explicit_time_is_neither_overtaken_nor_sticks() {
     assert_eq!(inodes.get(dir.id).map(|i| (i.mtime, i.ctime, i.entries)), Some((5_000, 200, 1)));
     inodes.touch_dir(dir.id, 1, 1, Stamp(300));
     assert_eq!(inodes.get(dir.id).map(|i| (i.mtime, i.ctime, i.nlink)), Some((300, 300, 3)));
+}
+
+#[test]
+fn counts_that_contradict_go_as_far_as_they_can() {
+    let mut inodes = Inodes::default();
+    let dir = Inode { nlink: 2, ..Inode::new(InodeId::ROOT, Kind::Directory) };
+    inodes.put(&dir, true);
+    assert!(inodes.touch_dir(dir.id, -1, 0, Stamp(5)), "a name of an empty directory");
+    assert!(inodes.touch_dir(dir.id, -1, -3, Stamp(6)), "more directories than there are links");
+    assert_eq!(inodes.get(dir.id).map(|i| (i.entries, i.nlink, i.mtime)), Some((0, 0, 6)));
+    assert!(inodes.touch_dir(dir.id, i64::MAX, i64::MAX, Stamp(7)));
+    assert!(inodes.touch_dir(dir.id, i64::MAX, i64::MAX, Stamp(7)));
+    assert!(inodes.touch_dir(dir.id, i64::MAX, 0, Stamp(8)));
+    assert_eq!(inodes.get(dir.id).map(|i| (i.entries, i.nlink, i.mtime)), Some((u64::MAX, u32::MAX, 8)));
+    let file = Inode::new(InodeId(9), Kind::File);
+    inodes.put(&file, true);
+    assert!(inodes.touch_dir(file.id, 1, 1, Stamp(9)));
+    assert_eq!(inodes.get(file.id).map(|i| (i.entries, i.nlink)), Some((0, file.nlink)));
 }

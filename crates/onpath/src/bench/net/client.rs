@@ -243,6 +243,12 @@ impl Traffic {
         (mean(self.sent, before.sent), mean(self.received, before.received))
     }
 
+    /// Bytes that each of so many requests has sent and received since then.
+    pub(super) fn bytes_each(&self, before: Traffic, requests: usize) -> (usize, usize) {
+        let each = |now: (u64, u64), then: (u64, u64)| (now.1 - then.1) as usize / requests.max(1);
+        (each(self.sent, before.sent), each(self.received, before.received))
+    }
+
     /// Datagrams sent and received since then.
     pub(in crate::bench) fn datagrams_since(&self, before: Traffic) -> u64 {
         self.sent.0 - before.sent.0 + self.received.0 - before.received.0

@@ -11,6 +11,7 @@ mod packets;
 pub(super) mod place;
 pub(super) mod report;
 pub(super) mod servers;
+mod writes;
 
 pub(super) use echo::{EchoArgs, serve as serve_echo};
 
@@ -60,6 +61,9 @@ pub(crate) struct NetArgs {
         default_value = "getattr,create,create-network,create-marked,create-after-stat"
     )]
     cases: Vec<Case>,
+    /// Bytes of a write.
+    #[arg(long, default_value_t = 4_096, value_parser = value_parser!(u32).range(1..=i64::from(writes::BYTES_MAX)))]
+    bytes: u32,
     /// Metadata shards.
     #[arg(long, default_value_t = 2, value_parser = value_parser!(u16).range(1..=64))]
     shards: u16,
@@ -125,6 +129,11 @@ impl Site<'_> {
         for case in [Case::RenameAcross, Case::RenameAcrossThird, Case::UnlinkAcross] {
             if wanted(case) && self.wait == WaitMode::Block {
                 self.compare(report, case, &across::measure(self, case)?)?;
+            }
+        }
+        for case in [Case::Write, Case::WriteVisible] {
+            if wanted(case) {
+                self.compare(report, case, &writes::measure(self, case)?)?;
             }
         }
         for case in [Case::CreateNetwork, Case::CreateMarked, Case::CreateAfterStat] {

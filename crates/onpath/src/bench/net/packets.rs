@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 /// Most datagrams of one call.
 pub(super) const MANY: usize = 64;
 /// Longest datagram of a comparison.
-pub(super) const BYTES_MAX: usize = 2_048;
+pub(super) const BYTES_MAX: usize = 8_192;
 
 /// Room for datagrams that come or leave together.
 pub(super) struct Packets {

@@ -1,0 +1,44 @@
+//! Situations of a file that is lent to its data node (V-1 to V-7): the first session has written it often enough, and others have it open.
+
+use super::files::Call;
+use super::situations::{Script, Situation};
+use crate::world::{Commit, WorldConfig};
+use onpath_wire::tracking::Form;
+
+const LENDS: (u16, Form, fn(&mut WorldConfig)) = (2, Form::Owner, |config| config.gives_parts = true);
+const LENDS_DURABLY: (u16, Form, fn(&mut WorldConfig)) = (2, Form::Owner, |config| {
+    (config.gives_parts, config.commit) = (true, Commit::Sync);
+});
+
+pub(super) const OF_LENT: &[Situation] = &[
+    Situation {
+        name: "lent-read",
+        about: "a lent file is written twice, and another session reads it",
+        world: LENDS,
+        script: Script::Calls(&[&[Call::Write(1, 3), Call::Write(0, 1)], &[Call::Read, Call::Read]]),
+    },
+    Situation {
+        name: "lent-truncate",
+        about: "a lent file is written, cut by another session, written again by the first one, and read",
+        world: LENDS,
+        script: Script::Calls(&[&[Call::Write(1, 3), Call::Write(2, 3)], &[Call::Truncate(1), Call::Read]]),
+    },
+    Situation {
+        name: "lent-writers",
+        about: "two sessions write a lent file while a third reads it; replies wait for the disk",
+        world: LENDS_DURABLY,
+        script: Script::Calls(&[&[Call::Write(0, 2)], &[Call::Write(1, 3), Call::Sync], &[Call::Read]]),
+    },
+    Situation {
+        name: "lent-append",
+        about: "a lent file is written while another session appends to it and reads it",
+        world: LENDS,
+        script: Script::Calls(&[&[Call::Write(0, 2), Call::Write(2, 3)], &[Call::Append, Call::Read]]),
+    },
+    Situation {
+        name: "lent-unlinked",
+        about: "a lent file is written, loses its name and its writer, and is written and read by another session",
+        world: LENDS,
+        script: Script::Calls(&[&[Call::Write(0, 2), Call::Die], &[Call::Unlink, Call::Write(1, 2), Call::Read]]),
+    },
+];
