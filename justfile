@@ -25,7 +25,7 @@ lint:
     cargo fmt --manifest-path fuzz/Cargo.toml --check
     cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
     cargo clippy --locked -p onpath --test system --all-features -- -D warnings
-    CARGO_TARGET_DIR=target cargo clippy --locked --manifest-path fuzz/Cargo.toml --all-targets -- -D warnings
+    cargo clippy --locked --manifest-path fuzz/Cargo.toml --target-dir target --all-targets -- -D warnings
 
 # Formats everything
 fmt:

@@ -30,6 +30,8 @@ pub enum Input<I> {
 pub enum Need {
     /// Decided by the destination: appended inside the process, durable for another, by commit mode for a client.
     ByDestination,
+    /// By destination, but nobody waits: where it must be durable the next flush will do.
+    InTime,
     /// As far as a client's answer must have come, by commit mode, though the destination is another one.
     AsForClient,
     /// Not at all: what it says counts for nothing until the receiver has asked again (questions of an attempt, and answers that say

@@ -75,12 +75,12 @@ fn a_lent_file_is_shown_as_its_home_and_its_data_node_see_it() {
     let mount = site.dev(&["--writes", "visible"]);
     let path = mount.path().join("f");
     let file = fs::File::create(&path).expect("a file");
-    let entry = fs::read_dir(mount.path()).expect("readdir").next().expect("an entry").expect("readable");
+    let inode = fs::read_dir(mount.path()).expect("readdir").next().expect("an entry").expect("readable").ino();
     let mut writes = 0;
     crate::common::wait_until("the data node answers writes", || {
         file.write_all_at(b"hello", 5 * writes).expect("a write");
         writes += 1;
-        let inspection = inspection_of(&site, entry.ino());
+        let inspection = inspection_of(&site, inode);
         let [lent, held] = ["merge_part", "merge_part_held"].map(|name| all(&inspection, name));
         !lent.is_empty() && lent == held
     });
@@ -90,7 +90,8 @@ fn a_lent_file_is_shown_as_its_home_and_its_data_node_see_it() {
         assert!(!all(&by_path, "merge_part_held").is_empty(), "{by_path}");
     }
     assert_eq!(fs::metadata(&path).expect("stat").len(), 5 * writes);
-    assert!(all(&inspection_of(&site, entry.ino()), "merge_part").is_empty(), "who asks for the size takes it back");
+    assert!(all(&inspection_of(&site, inode), "merge_part").is_empty(), "who asks for the size takes it back");
+    drop(file);
     mount.stop();
 }
 

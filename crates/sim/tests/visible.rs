@@ -296,6 +296,10 @@ pub(crate) fn the_only_writer_sets_times_beside_its_writes() {
     assert_eq!((attr.size, attr.mtime, attr.atime), (100, 5, 6));
     let attr = pair.writer_sets(SetAttr { valid: set::MODE, mode: 0o600, ..SetAttr::default() }, false);
     assert_eq!((attr.size, attr.mtime, attr.mode), (100, 5, 0o600));
+    // As Linux asks for a chown: the file has no set-id bits that it could clear.
+    let valid = set::UID | set::GID | set::KILL_SUIDGID;
+    let attr = pair.writer_sets(SetAttr { valid, uid: 0, gid: 0, ..SetAttr::default() }, false);
+    assert_eq!((attr.size, attr.mtime), (100, 5));
     // The home learns the write when the other one opens the file: the time stays.
     pair.opened_by_the_other();
     let shown = pair.shown();

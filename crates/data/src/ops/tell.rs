@@ -61,7 +61,7 @@ async fn tell_of(cx: &NodeCx, home: ShardId, all: Vec<Answered>) {
             core.rest_on(cx.op(), last.expect("writes of one file at least"));
         });
         let body = Merge::Answered { all };
-        let answer = cx.call(NodeId::shard(home), |core, call| packet(core, call, &body)).await;
+        let answer = cx.call_when(NodeId::shard(home), Need::InTime, |core, call| packet(core, call, &body)).await;
         let Merge::Answered { all } = body else { unreachable!("made above") };
         if all.len() > 1 && answer.body::<Peer>() == Ok(Peer::Void) {
             untold.extend(all.into_iter().map(|alone| vec![alone]));
@@ -151,5 +151,5 @@ pub(crate) fn answer(core: &mut Node, from: Caller, data: DataId, seq: RecordSeq
     core.state.counters.answered += 1;
     let last = core.state.tail.last(data.inode).max(seq);
     let record = if core.state.config.outlived { last } else { RecordSeq(0) };
-    state::answer(core, from, &DataReply::Written { record }, Bytes::new(), last, Need::AsForClient);
+    state::answer(core, from, &DataReply::Written { record }, Bytes::new(), last, Need::ByDestination);
 }

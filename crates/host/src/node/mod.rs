@@ -427,7 +427,7 @@ impl Node {
         let passed = self.gate.lock().expect("the gate does not panic").pass(lsn, Held { to, packet });
         match passed {
             Some(Held { to, packet }) => self.route(to, packet, work),
-            None if need == Need::DurableInTime => {} // the next flush will do
+            None if matches!(need, Need::DurableInTime | Need::InTime) => {} // the next flush will do
             None => self.journal.as_ref().expect("only a journal gives out batches").flush_soon(),
         }
     }

@@ -61,7 +61,7 @@ fn is_void(core: &mut Core, data: DataId) -> bool {
 }
 
 /// What a data node says that is of several files, or of none. What was answered is learned whoever has the inode locked: it commutes with
-/// all that does not take the part of the file back first (V-4).
+/// all that does not take the part of the file back first (V-2).
 fn of_node(cx: &Cx, from: NodeId, seq: RequestSeq, merge: &Merge) {
     let answer = match merge {
         Merge::Floor { upto } => return owner::floor(cx, from, seq, *upto),

@@ -67,7 +67,7 @@ fn commutes_with_writes(core: &mut Core, req: &Req, id: InodeId, change: SetAttr
     let has = |bits| change.valid & bits != 0;
     has(set::KNOWS_END)
         && has(OTHER)
-        && !has(set::SIZE | set::KILL_SUIDGID)
+        && !has(set::SIZE)
         && !(has(set::MODE) && change.mode & BITS != 0)
         && parts::is_writer_alone(&core.state, id, req.session)
         && core.state.inodes.access(id).is_some_and(|access| access.mode & BITS == 0)

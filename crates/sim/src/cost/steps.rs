@@ -156,7 +156,7 @@ impl Model {
         }
         match self.servers[server as usize].gate.pass(rests_on, flight) {
             Some(flight) => self.route(flight),
-            None if need == Need::DurableInTime => {}
+            None if matches!(need, Need::DurableInTime | Need::InTime) => {}
             None => self.flush(server),
         }
     }

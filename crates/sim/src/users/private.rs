@@ -310,8 +310,8 @@ impl Private {
                 37..40 => self.read(world, file, handle),
                 40..62 => self.read(world, file, handle),
                 62..72 => self.truncate(world, file, handle),
-                72..74 => self.call(world, FsOp::Fsync { handle }, Expect::Done),
-                74 => {
+                72 => self.call(world, FsOp::Fsync { handle }, Expect::Done),
+                73..75 => {
                     let time = self.rng.random_range(1..1_000_000);
                     let set = SetAttr { valid: set::MTIME, mtime: time, ..SetAttr::default() };
                     let op = FsOp::SetAttr { id: self.files[file].id, set, handle: Some(handle) };

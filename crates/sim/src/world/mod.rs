@@ -420,7 +420,7 @@ impl World {
         let flight = if waits { process.gate.pass(position, (flight, position)) } else { Some((flight, position)) };
         match flight {
             Some((flight, position)) => self.dispatch(index, flight, position),
-            None if need == Need::DurableInTime => {} // the next flush will do
+            None if matches!(need, Need::DurableInTime | Need::InTime) => {} // the next flush will do
             None => self.flush(index),
         }
     }

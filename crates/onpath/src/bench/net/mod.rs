@@ -132,7 +132,7 @@ impl Site<'_> {
             }
         }
         for case in [Case::Write, Case::WriteVisible] {
-            if wanted(case) {
+            if wanted(case) && self.wait == WaitMode::Block {
                 self.compare(report, case, &writes::measure(self, case)?)?;
             }
         }
