@@ -142,7 +142,8 @@ impl Cluster {
             text.push_str(&format!("\n[[host]]\nname = {name:?}\nnumber = {number}\naddress = {address:?}\n"));
             text.push_str(&format!("directory = {directory:?}\npath = true\n"));
         }
-        if std::env::var("ONPATH_WRITES").is_ok_and(|writes| writes == "visible") {
+        let visible = std::env::var("ONPATH_WRITES").is_ok_and(|writes| writes == "visible");
+        if visible && !text.contains("\nwrites = ") {
             text = text.replacen("\ntracking = ", "\nwrites = \"visible\"\ntracking = ", 1);
         }
         if let Some(memory) = shape.meta_memory {
