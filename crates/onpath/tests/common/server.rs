@@ -224,7 +224,9 @@ fn of_cluster<'a>(args: &[&'a str]) -> OfCluster<'a> {
         match arg {
             "--checkpoint-bytes" => _ = args.next(),
             "--meta-memory" => all.meta_memory = args.next(),
-            "--shards" | "--commit" | "--tracking" | "--writes" => all.init.extend([arg].into_iter().chain(args.next())),
+            "--shards" | "--commit" | "--tracking" | "--writes" => {
+                all.init.extend([arg].into_iter().chain(args.next()))
+            }
             _ => all.mount.push(arg),
         }
     }
