@@ -170,7 +170,7 @@ impl Op {
                 }
                 reply => {
                     self.with(|core| kept::note(core, &self.body.request.describe(), &packet, &reply));
-                    return Ok(if let Reply::DoneOn { .. } = reply { Reply::Done } else { reply });
+                    return Ok(if let Reply::CreatedLent { .. } = reply { reply } else { reply.plain() });
                 }
             }
         }

@@ -34,7 +34,7 @@ pub(crate) async fn tell(cx: &NodeCx, home: ShardId) {
         let until_us = cx.with(|core| core.now.mono_us) + GATHER_US;
         cx.sleep_until(until_us).await;
         loop {
-            let (all, more) = cx.with(|core| {
+            let (mut all, more) = cx.with(|core| {
                 let (all, more) = parts::unlearned_by(core, home, InodeId::NONE);
                 if all.is_empty() {
                     core.state.parts.end_telling(home);
@@ -44,8 +44,11 @@ pub(crate) async fn tell(cx: &NodeCx, home: ShardId) {
             if all.is_empty() {
                 return;
             }
+            // One file that was cut again and again may have more: those of its last cuts come next.
+            let is_rest = more.is_some() || all.len() > HANDED_OVER_MAX;
+            all.truncate(HANDED_OVER_MAX);
             tell_of(cx, home, all).await;
-            if more.is_none() {
+            if !is_rest {
                 break;
             }
         }

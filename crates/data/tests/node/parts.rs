@@ -66,6 +66,25 @@ fn a_home_is_told_of_many_files_at_once() {
     assert_eq!(returned, [512, 88]);
 }
 
+/// A file of which more cuts are to be learned than a message has room for: none is lost, and the message is one that a home takes.
+#[test]
+fn a_file_that_was_cut_often_is_told_in_parts() {
+    let mut world = World::default();
+    let file = lent(&mut world, 1)[0];
+    for cut in 1..=600 {
+        world.trim(file, cut, 0);
+        let part = Some(MergePart { term: Term(9), number: 1 + u64::from(cut) });
+        let write = DataRequest::Write { data: file, cut, offset: 0, kill_suidgid: false, append: false, part };
+        let seq = world.request(&write, b"hello");
+        assert!(matches!(world.reply(seq).expect("an answer").reply, DataReply::Written { .. }), "cut {cut}");
+    }
+    world.heard.clear();
+    world.pass(20_000);
+    assert!(world.heard.iter().all(|merge| merge.clone().check().is_ok()));
+    let cuts: Vec<u32> = world.heard.iter().flat_map(answered).map(|of| of.cut).collect();
+    assert_eq!(cuts, (0..=600).collect::<Vec<_>>());
+}
+
 /// Of several files of which one is void each is told alone, so that the node knows which.
 #[test]
 fn the_one_that_is_void_is_found() {
