@@ -26,6 +26,7 @@ mod reserved;
 mod sound;
 mod space;
 mod state;
+mod table;
 mod tickets;
 mod touched;
 mod used;

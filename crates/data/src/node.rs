@@ -8,6 +8,7 @@ use crate::ops::write::{self, WriteJob};
 use crate::ops::{self, Job, merge, read::ReadJob, sync, tell, trim};
 use crate::recover::{Suspects, Undone};
 use crate::state::{self, Caller, DataConfig, DataCounters, DataIn, DataOut, Node, State};
+use crate::table;
 use crate::tickets;
 use crate::window::Seen;
 use bytes::Bytes;
@@ -221,6 +222,8 @@ fn on_request(core: &mut Node, header: &Header, request: DataRequest, packet: Pa
         DataRequest::Kept => sync::kept(core, from),
         DataRequest::HandOver { inode, floor } => tell::hand_over(core, from, inode, floor),
         DataRequest::HandOverAll { term, from: begin } => tell::hand_over_all(core, from, term, begin),
+        DataRequest::Collect { inode } => tell::collect(core, from, inode),
+        DataRequest::Track { tracking, term } => table::track(core, from, tracking, term),
         DataRequest::Shown { .. } => unreachable!("it was taken out"),
     }
 }
@@ -285,7 +288,7 @@ fn on_change(core: &mut Node, from: Caller, merge: PendingMerge, error: Option<E
     core.state.counters.duplicates += u64::from(seen != Seen::Never);
     match seen {
         Seen::Answered => {}
-        Seen::AnsweredHere => tell::answer(core, from, data, RecordSeq(0)),
+        Seen::AnsweredHere => table::answer(core, from, data, cut, RecordSeq(0)),
         Seen::Done => {
             core.state.running.insert((session, request));
             core.start(Job::Merge { seq: RecordSeq(0), merge, again: None });

@@ -9,6 +9,7 @@ use crate::index::Index;
 use crate::ops::Job;
 use crate::planted::{self, Planted};
 use crate::state::{Node, State};
+use crate::table;
 use hashbrown::HashMap;
 use onpath_kernel::Gauge;
 use onpath_wire::data::{Answered, MergePart, ReturnedPart};
@@ -88,7 +89,7 @@ impl Parts {
 
     /// A home takes the part of a file back.
     pub(crate) fn give_back(&mut self, home: ShardId, inode: InodeId, floor: MergePart) {
-        if self.held.get(&inode).is_some_and(|held| held.part <= floor) {
+        if self.held.get(&inode).is_some_and(|held| held.part.is_upto(floor)) {
             self.held.remove(&inode);
         }
         self.raise_floor(home, floor);
@@ -97,7 +98,7 @@ impl Parts {
     /// A home takes all parts of terms before this one back.
     pub(crate) fn give_back_all(&mut self, home: ShardId, term: Term, is_home: impl Fn(InodeId) -> bool) {
         self.held.retain(|&inode, held| held.part.term >= term || !is_home(inode));
-        self.raise_floor(home, MergePart { term, number: 0 });
+        self.raise_floor(home, MergePart { term, ..MergePart::default() });
     }
 
     /// A write that was answered is recorded.
@@ -116,6 +117,21 @@ impl Parts {
         self.writes -= learned.len();
         self.learned |= !learned.is_empty();
         learned.into_iter().collect()
+    }
+
+    /// Whether the home of a file has yet to learn answered writes up to this position.
+    pub(crate) fn owes(&self, inode: InodeId, upto: LogSeq) -> bool {
+        self.unlearned.get(&inode).and_then(BTreeSet::first).is_some_and(|first| first.0 <= upto.0)
+    }
+
+    /// The last answered write of a file that its home has yet to learn.
+    pub(crate) fn last_owed(&self, inode: InodeId) -> Option<LogSeq> {
+        self.unlearned.get(&inode).and_then(BTreeSet::last).map(|last| LogSeq(last.0))
+    }
+
+    /// All files of which there is such a write.
+    pub(crate) fn owed(&self) -> Vec<(InodeId, LogSeq)> {
+        self.unlearned.keys().filter_map(|&inode| Some((inode, self.last_owed(inode)?))).collect()
     }
 
     /// Nobody tells this home any more.
@@ -145,10 +161,20 @@ impl Parts {
 }
 
 /// Whether the node may answer a write that it is about to record, by the part that it has or by the one that it is shown (V-1): the file's
-/// generation and cut are what it was told.
+/// generation and cut are what it was told, and readers will be shown it.
 pub(crate) fn take_up(core: &mut Node, data: DataId, cut: u32, shown: Option<MergePart>) -> Option<u64> {
-    let State { parts, config, .. } = &mut core.state;
+    held(core, data, cut, shown).filter(|_| table::may_answer(core, data, cut))
+}
+
+/// The number of the part that the node has of a file, or takes up.
+fn held(core: &mut Node, data: DataId, cut: u32, shown: Option<MergePart>) -> Option<u64> {
     let now_us = core.now.mono_us;
+    // Whose clock is wrong does not bring the home's time with its messages.
+    if shown.is_some_and(|part| !core.state.observe(part.stamp, core.now.wall_ns)) {
+        core.state.counters.skewed += 1;
+        return None;
+    }
+    let State { parts, config, .. } = &mut core.state;
     if parts.writes >= ANSWERED_MAX {
         return None;
     }
@@ -165,7 +191,7 @@ pub(crate) fn take_up(core: &mut Node, data: DataId, cut: u32, shown: Option<Mer
         }
         return None;
     };
-    if part <= floor && !planted::is(Planted::FloorsForgotten) || parts.held.len() >= MERGE_PARTS_MAX {
+    if part.is_upto(floor) && !planted::is(Planted::FloorsForgotten) || parts.held.len() >= MERGE_PARTS_MAX {
         return None;
     }
     parts.held.insert(data.inode, Held { part, data, cut, used_us: now_us });
@@ -182,6 +208,14 @@ pub(crate) fn note(core: &mut Node, inode: InodeId, seq: RecordSeq) {
     if !std::mem::replace(&mut core.state.parts.sweeping, true) {
         core.start(Job::Sweep);
     }
+}
+
+/// Whether all that the home of a file has yet to learn was written under this cut, as far as there is something.
+pub(crate) fn owes_only(core: &mut Node, data: DataId, cut: u32) -> bool {
+    let State { parts, index, .. } = &mut core.state;
+    let first = parts.unlearned.get(&data.inode).and_then(BTreeSet::first);
+    let first = first.and_then(|seq| index.range(data.inode).merges.get(seq));
+    first.is_none_or(|recorded| (recorded.merge.data, recorded.merge.cut) == (data, cut))
 }
 
 /// What the home of a file has yet to learn: the writes of each generation and cut together, in order.

@@ -11,6 +11,10 @@ pub enum Planted {
     HandsOverNothing,
     /// V-6: a repeated write that this node has answered is told to the home.
     AnsweredForgotten,
+    /// V-8: what is installed for one file overwrites what is pending of another one.
+    InstallsOverOthers,
+    /// V-2: with a table, too, the session is answered directly.
+    AnswersPastTable,
 }
 
 onpath_kernel::planted!();

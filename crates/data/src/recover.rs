@@ -15,6 +15,7 @@ use crate::parts;
 use crate::sound;
 use crate::space::{Run, Space};
 use crate::state::{self, State};
+use crate::table;
 use crate::used::Used;
 use crate::window::Seen;
 use onpath_kernel::{Input, Now};
@@ -24,7 +25,7 @@ use onpath_wire::data::{Recorded, UndoneAppend};
 use onpath_wire::disk::block::{
     BlockRange, DataRecord, Extent, Mapping, PendingMerge, RecordedMerge, ReservedRun, UndoneWrite,
 };
-use onpath_wire::ids::{Birth, DataId, Generation, RecordSeq};
+use onpath_wire::ids::{Birth, DataId, Generation, RecordSeq, TrackingEpoch};
 use onpath_wire::limits::{BLOCK_BYTES, UNDONE_MAX};
 use onpath_wire::{Errno, Stored};
 use std::collections::{BTreeMap, VecDeque};
@@ -247,6 +248,7 @@ impl DataNode {
                 let term = core.state.config.term;
                 state::record(core, &DataRecord::PowerLost { term });
             }
+            table::ask(core, TrackingEpoch(0));
             recount.into_iter().for_each(|(data, undone)| core.start(Job::Recount(data, undone)));
             kept.chunks(KEEP_AT_ONCE).for_each(|runs| core.start(Job::Keep(runs.to_vec())));
             for (seq, RecordedMerge { merge, stamp }) in merges {

@@ -7,6 +7,7 @@ use crate::ops::Job;
 use crate::ops::kinds;
 use crate::parts::Parts;
 use crate::space::{Run, Space};
+use crate::table::Table;
 use bytes::Bytes;
 use hashbrown::{HashMap, HashSet};
 use onpath_kernel::{Core, Cx, Meter, Need, Protocol};
@@ -14,6 +15,7 @@ use onpath_wire::data::{DataCounted, DataReply};
 use onpath_wire::disk::block::{DATA_FILE_HEADER_BYTES, DataRecord};
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{DataId, InodeId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, Slot, Stamp, Term};
+use onpath_wire::innet::InNet;
 use onpath_wire::limits::BLOCK_BYTES;
 use onpath_wire::secrets::TicketKey;
 use onpath_wire::{ClusterMap, Errno, Packet, Stored};
@@ -57,6 +59,8 @@ pub struct DataCounters {
     pub writes: u64,
     /// Of them, or of repeated ones: answered by the merge part of their file.
     pub answered: u64,
+    /// Of these answers: through a switch that shows them.
+    pub installed: u64,
     /// Reads answered with bytes.
     pub reads: u64,
     /// Blocks read back and merged because only a part of them was written.
@@ -128,6 +132,7 @@ pub(crate) struct State {
     pub(crate) settled: Vec<RecordSeq>,
     pub(crate) settle_at_us: Option<u64>,
     pub(crate) parts: Parts,
+    pub(crate) table: Table,
     /// The last record of former terms that no power loss can have taken.
     pub(crate) kept: RecordSeq,
     /// What was told before this term is not known to be there: power was lost since, and only the start after that knew what it took.
@@ -210,6 +215,7 @@ impl State {
             settled: Vec::new(),
             settle_at_us: None,
             parts: Parts::default(),
+            table: Table::default(),
             kept: RecordSeq(0),
             kept_since: Term(0),
             stamp: Stamp(0),
@@ -308,13 +314,30 @@ pub(crate) fn record(core: &mut Node, record: &DataRecord) -> RecordSeq {
 
 /// Answers a request or a call.
 pub(crate) fn answer(core: &mut Node, to: Caller, reply: &DataReply, bulk: Bytes, after: RecordSeq, need: Need) {
+    answer_by(core, to, (reply, bulk), after, need, None);
+}
+
+/// The same through a switch, if there is one.
+pub(crate) fn answer_by(
+    core: &mut Node,
+    to: Caller,
+    (reply, bulk): (&DataReply, Bytes),
+    after: RecordSeq,
+    need: Need,
+    way: Option<(NodeId, InNet)>,
+) {
     let kind = match to.node.class() {
         Some(NodeClass::Session) => MessageKind::DataReply,
         _ => MessageKind::PeerAnswer,
     };
     kinds::count_answer(core, to, reply);
     let header = core.state.header(kind, to.seq, core.now.wall_ns);
-    core.send_after(to.node, Packet::with_bulk(&header, reply, bulk), after, need);
+    let packet = Packet::with_bulk(&header, reply, bulk);
+    let packet = match way {
+        Some((switch, innet)) => packet.through(switch, innet),
+        None => packet,
+    };
+    core.send_after(to.node, packet, after, need);
 }
 
 /// Answers without bytes, and rests on no record.
@@ -359,8 +382,8 @@ pub(crate) async fn enter(cx: &NodeCx, data: DataId, cut: u32) -> Entry {
     entry
 }
 
-/// What requests of a newer cut wait on; set apart from the groups of disk operations by its top bit.
-fn cut_key(inode: InodeId) -> u64 {
+/// What requests of a newer cut wait on, and who waits for the home to learn; set apart from the groups of disk operations by its top bit.
+pub(crate) fn cut_key(inode: InodeId) -> u64 {
     onpath_wire::hash::inode_hash(inode) | 1 << 63
 }
 

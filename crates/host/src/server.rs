@@ -90,12 +90,14 @@ pub struct TrackingOptions {
     pub sticky_marks: bool,
     /// Which directories go into *sync*.
     pub sync: SyncPolicy,
+    /// The tables of switches may show pending writes of files: sizes and times go through them unsealed.
+    pub files: bool,
 }
 
 impl Default for TrackingOptions {
     fn default() -> TrackingOptions {
         let (form, switches) = Default::default();
-        TrackingOptions { form, switches, sticky_marks: true, sync: SyncPolicy::Auto }
+        TrackingOptions { form, switches, sticky_marks: true, sync: SyncPolicy::Auto, files: true }
     }
 }
 
@@ -228,6 +230,7 @@ impl ServerBuilder {
             outlived: options.commit != Commit::Sync && !shape.whole,
             tracking: options.tracking,
             gives_parts: options.visible_writes,
+            shows_files: options.visible_writes && options.tracking.files,
         };
         let mut state = State::fresh(&superblock, shape, dir.term, blocks.files(), serving, watcher.clone());
         checkpoint::adopt(&dir.place().checkpoint, superblock.shards())?;

@@ -45,6 +45,8 @@ pub(crate) struct Serving {
     pub(crate) tracking: TrackingOptions,
     /// See [`ShardConfig::gives_parts`].
     pub(crate) gives_parts: bool,
+    /// See [`ShardConfig::shows_files`].
+    pub(crate) shows_files: bool,
 }
 
 impl State {
@@ -57,7 +59,7 @@ impl State {
         serving: Serving,
         watcher: Arc<dyn Watcher>,
     ) -> State {
-        let Serving { track, outlived, tracking, gives_parts } = serving;
+        let Serving { track, outlived, tracking, gives_parts, shows_files } = serving;
         let cluster = superblock.fsid as u32;
         let shard = |&shard: &ShardId| {
             Shard::new(ShardConfig {
@@ -76,6 +78,7 @@ impl State {
                 sync: tracking.sync,
                 sticky_marks: tracking.sticky_marks,
                 gives_parts,
+                shows_files,
                 bounds: ShardBounds::default(),
             })
         };

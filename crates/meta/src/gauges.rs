@@ -20,19 +20,24 @@ impl Shard {
         self.kernel.with(|core| {
             let state = &core.state;
             let promises = state.txns.all_prepared().count() + state.txns.all_decided().count();
-            let drops: usize = state.drops.values().map(Drops::waiting).sum();
-            state.dirs.pending() + state.data_pending.len() + state.unreclaimed.len() + drops + promises
+            let drops = state.drops_waiting() + state.unreclaimed.len();
+            state.dirs.pending() + state.data_pending.len() + drops + promises
         })
     }
 }
 
 impl State {
+    /// Files that are gone, of which data nodes are to be told together.
+    fn drops_waiting(&self) -> usize {
+        self.drops.values().map(Drops::waiting).sum()
+    }
+
     fn gauges(&self, all: &mut Vec<Gauge>) {
         // The queues below hold operations, or what an operation works on.
         let operations = 2 * OPERATIONS_MAX;
         all.extend([
             Gauge::queue("requests", self.running.len(), OPERATIONS_MAX),
-            Gauge::queue("files to be dropped", self.drops.len(), self.config.bounds.drops),
+            Gauge::queue("files to be dropped", self.drops_waiting(), self.config.bounds.drops),
             Gauge::queue("files not dropped yet", self.drops_pending, self.config.bounds.drops),
             Gauge::queue("orphans that wait for room", self.unreclaimed.len(), self.orphans.len()),
             Gauge::queue("cuts not durable", self.raised.len(), operations),

@@ -4,13 +4,14 @@ use crate::dir::holders::Holder;
 use crate::ops::{self, Req, kinds};
 use crate::state::keys;
 use crate::{Cx, coord, dir, files, txn};
-use onpath_wire::data::Merge;
+use onpath_wire::data::{Merge, Pending};
 use onpath_wire::ids::{DataId, InodeId, JobId, NodeId, RecordSeq, RequestSeq, SessionNumber, ShardId, Term, TxnId};
 use onpath_wire::innet::Fingerprint;
 use onpath_wire::peer::{Peer, part};
 use onpath_wire::report::Outcome;
 use onpath_wire::request::Request;
 use onpath_wire::request::describe::Counted;
+use onpath_wire::tracking::Tracking;
 
 /// What starts an operation.
 pub(crate) enum Job {
@@ -90,6 +91,12 @@ pub(crate) enum Job {
     Announce(NodeId),
     /// Look after the switch and the tracking epochs.
     WatchSwitch,
+    /// Tell everybody of the last tracking epoch once more.
+    TellTracking,
+    /// Tell data nodes of a tracking epoch.
+    TrackFiles(Tracking),
+    /// Answer a write that no table shows.
+    PassOn(Box<Pending>),
 }
 
 impl Job {
@@ -154,6 +161,9 @@ impl Job {
             Job::WatchHold(group) => dir::mark::watch_hold(&cx, group).await,
             Job::Announce(switch) => dir::epoch::announce(&cx, switch).await,
             Job::WatchSwitch => Box::pin(coord::tracking::watch(&cx)).await,
+            Job::TellTracking => Box::pin(coord::tracking::tell_again(&cx)).await,
+            Job::TrackFiles(tracking) => Box::pin(coord::tracking::track_files(&cx, tracking)).await,
+            Job::PassOn(pending) => Box::pin(files::table::pass_on(&cx, *pending)).await,
         }
     }
 }

@@ -143,6 +143,8 @@ pub enum Planted {
     ShownWithoutRecall,
     /// V-7: a session changes times beside the writes of others that have the file open.
     WriterNotAlone,
+    /// V-11: the table is complete before data nodes have said that homes have learned what was answered before.
+    TableTooEarly,
     /// R-5 of changes that show in two places: one half is exposed while the other is gated.
     UnsettledTransactions,
 }

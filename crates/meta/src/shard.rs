@@ -6,6 +6,7 @@ use crate::dir::epoch::Tracked;
 use crate::dir::holders::Holder;
 use crate::dir::owner::SyncPolicy;
 use crate::files;
+use crate::files::table::Looked;
 pub(crate) use crate::job::Job;
 use crate::ops::{self, Req};
 use crate::planted::{self, Planted};
@@ -24,6 +25,7 @@ use onpath_wire::header::{HEADER_BYTES, Header, MessageKind};
 use onpath_wire::ids::{
     Birth, InodeId, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, SessionNumber, ShardId, Term,
 };
+use onpath_wire::innet::{InNet, VisibilityOp};
 use onpath_wire::limits::{OPERATIONS_MAX, SESSION_WINDOW};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
@@ -66,6 +68,8 @@ pub struct ShardConfig {
     pub sticky_marks: bool,
     /// Data nodes answer writes of the files that are lent to them (V-1); else this home answers all.
     pub gives_parts: bool,
+    /// The tables of switches show answered writes of files, where directories are tracked in them too.
+    pub shows_files: bool,
     /// How much may wait for other nodes.
     pub bounds: ShardBounds,
 }
@@ -275,6 +279,12 @@ fn receive(core: &mut Core, packet: Packet) {
         core.state.counters.malformed += 1;
         return;
     };
+    // An answer of a data node to a session, of which the home hears by the switch.
+    if let Some(InNet::Visibility(install)) = packet.innet.as_deref()
+        && install.op() == Some(VisibilityOp::Install)
+    {
+        return files::table::installed(core, install);
+    }
     // A mark that comes back from the switch: the header in front of it counts alone.
     if header.source == NodeId::shard(core.state.me())
         && let Some(innet) = &packet.innet
@@ -374,6 +384,7 @@ fn request(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpa
         must_live,
         way,
         tracked: Tracked::of(packet),
+        looked: Looked::of(packet),
         early: what.early,
         remembered: what.is_remembered(),
         kind: what.counted,

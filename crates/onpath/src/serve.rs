@@ -237,6 +237,7 @@ fn member(cluster: &Cluster, host: &Host) -> anyhow::Result<MemberConfig> {
                 switches: cluster.switches(),
                 sticky_marks: cluster.sticky_marks,
                 sync: cluster.sync_directories,
+                files: keys.is_none(),
             },
             visible_writes: cluster.visible_writes,
         },

@@ -227,6 +227,7 @@ fn receive(core: &mut Core<State>, packet: Packet) {
     match (&header.of, header.source.class()) {
         (Of::Reply(replied), Some(NodeClass::Shard)) => receive_reply(core, &header, replied, packet),
         (Of::DataReply, Some(NodeClass::Data)) => receive_data_reply(core, &header, packet),
+        (Of::DataReply, Some(NodeClass::Shard)) => receive_passed_on(core, &header, packet),
         // It executes nothing, so whichever life of it answers.
         (Of::Reply(_), Some(NodeClass::Path))
             if core.open_call(header.seq).is_some_and(|(to, _)| to == header.source) =>
@@ -258,6 +259,16 @@ fn receive_data_reply(core: &mut Core<State>, header: &Header, packet: Packet) {
             core.start(Job::AskKept { node: header.source });
         }
         core.resend_all(header.source);
+    }
+}
+
+/// The home of a file says what its data node has answered, which no table of a switch shows (V-8).
+fn receive_passed_on(core: &mut Core<State>, header: &Header, packet: Packet) {
+    let is_known = core.state.terms.get(header.source.number() as usize).is_some_and(|known| header.term >= *known);
+    let asked = core.open_call(header.seq).and_then(|(to, _)| to.class());
+    let is_written = matches!(packet.body(), Ok(DataReply::Written { .. }));
+    if is_known && is_written && asked == Some(NodeClass::Data) {
+        deliver(core, header.seq, packet);
     }
 }
 

@@ -101,7 +101,7 @@ pub(crate) struct OpenInode {
     pub(crate) data: DataRef,
     told_in: Term,
     /// What the home has said last that the data node may answer writes by.
-    pub(crate) part: Option<MergePart>,
+    pub(crate) part: Option<Box<MergePart>>,
     /// The largest end of a write of these bytes that the data node has answered: the home may not know it. 0 if there is none.
     pub(crate) answered_end: u64,
     mtime: i64,

@@ -116,6 +116,18 @@ impl Scenario {
         Scenario::of(WorldConfig { processes: 1, data_nodes: 2, gives_parts: true, ..calm(1) })
     }
 
+    /// The same with so many switches, whose tables show what is pending.
+    pub fn lending_in_network(switches: u16) -> Scenario {
+        let config = WorldConfig { processes: 1, data_nodes: 2, gives_parts: true, ..calm(1) };
+        Scenario::of(WorldConfig { form: Form::Network, switches, ..config })
+    }
+
+    /// The same with a switch that has one entry for each data node.
+    pub fn lending_in_entries() -> Scenario {
+        let config = WorldConfig { processes: 1, data_nodes: 2, gives_parts: true, ..calm(1) };
+        Scenario::of(WorldConfig { form: Form::Network, coarse_fingerprints: Some(0), ..config })
+    }
+
     /// The same where little may wait at a shard for other nodes.
     pub fn bounded(shards: u16, bounds: ShardBounds) -> Scenario {
         Scenario::of(WorldConfig { bounds, ..calm(shards) })

@@ -4,6 +4,7 @@ use onpath_meta::ShardBounds;
 use onpath_sim::workload::WorkloadConfig;
 use onpath_sim::world::{Commit, FaultConfig, WorldConfig};
 use onpath_sim::{SimConfig, SyncPolicy};
+use onpath_wire::tracking::Form;
 
 /// Few names, crashes and a network that delays and doubles.
 pub(crate) fn hostile(seed: u64) -> SimConfig {
@@ -217,4 +218,17 @@ pub(crate) fn lent(seed: u64) -> SimConfig {
     let crash_every = [0, 300, 1_500][(seed % 3) as usize];
     let world = WorldConfig { gives_parts: true, shards: 2, processes: 2, data_nodes: 3, crash_every, ..config.world };
     SimConfig { operations: 1_500, mounts: 3, world, ..config }
+}
+
+/// The same where tables of switches show what is pending. A third of the seeds has restarts, and a third switches that fail; half of them
+/// have one entry for all files of a data node, the others two switches.
+pub(crate) fn lent_in_tables(seed: u64) -> SimConfig {
+    let config = lent(seed);
+    let narrow = seed.is_multiple_of(2);
+    let coarse_fingerprints = narrow.then_some(0);
+    let switch_fails_every_us = [0, 100_000, 0][(seed % 3) as usize];
+    let crash_every = [0, 0, 300][(seed % 3) as usize];
+    let (form, switches) = (Form::Network, if narrow { 1 } else { 2 });
+    let world = WorldConfig { form, switches, coarse_fingerprints, switch_fails_every_us, crash_every, ..config.world };
+    SimConfig { world, ..config }
 }

@@ -1,5 +1,7 @@
 //! Writes that a data node answers (V-1 to V-6): files whose home is in one process and whose bytes are in another.
 
+pub(crate) mod network;
+
 use onpath_session::fs::{FsOp, FsReply, FsResult, Handle, OpenMode};
 use onpath_sim::model::Caller;
 use onpath_sim::scenario::Scenario;
@@ -30,7 +32,10 @@ struct Pair {
 
 impl Pair {
     fn new() -> Pair {
-        let mut sc = Scenario::lending();
+        Pair::of(Scenario::lending())
+    }
+
+    fn of(mut sc: Scenario) -> Pair {
         let sessions = [(); 2].map(|()| sc.world.add_session(&[Caller::default()]));
         let mut numbers = 0..100;
         let (file, handle) = loop {
@@ -52,7 +57,11 @@ impl Pair {
 
     /// The same, and the data node has the part of the file, of which it has answered a write: the file has so many bytes.
     fn lent() -> Pair {
-        let mut pair = Pair::new();
+        Pair::new().writes()
+    }
+
+    fn writes(mut self) -> Pair {
+        let pair = &mut self;
         for at in (0..BYTES - 100).step_by(100) {
             pair.write(at);
         }
@@ -60,7 +69,7 @@ impl Pair {
         pair.write(BYTES - 100);
         assert_eq!(pair.sc.world.held(told), 0, "nobody waits for the home");
         pair.sc.world.stop_holding(told);
-        pair
+        self
     }
 
     fn begin_write(&mut self, offset: u64) -> u64 {

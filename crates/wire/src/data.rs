@@ -1,11 +1,13 @@
 //! Messages of data nodes (design.md, "Data"). File bytes travel as the packet's bulk.
 
-use crate::codec::{Blob, Wire, WireError};
+use crate::codec::{Blob, Reader, Wire, WireError};
 use crate::errno::Errno;
 use crate::identity::Refusal;
-use crate::ids::{DataId, InodeId, LogSeq, RecordSeq, RequestSeq, SessionId, Stamp, Term};
+use crate::ids::{DataId, InodeId, LogSeq, RecordSeq, RequestSeq, SessionId, Stamp, Term, TrackingEpoch};
+use crate::innet::{METADATA_BYTES, Metadata};
 use crate::limits::{BLOCK_BYTES, FILE_BYTES_MAX, HANDED_OVER_MAX, UNDONE_MAX};
 use crate::ticket::Ticket;
+use crate::tracking::Tracking;
 use crate::{wire_enum, wire_struct};
 
 wire_enum! {
@@ -29,6 +31,16 @@ wire_struct! {
         pub term: Term,
         /// Counted by the home, for all its files, within the term.
         pub number: u64,
+        /// After this is every write that is answered by it: the home, or its answer to a change of the writer's, has shown no later time
+        /// (V-7). It does not name the part.
+        pub stamp: Stamp,
+    }
+}
+
+impl MergePart {
+    /// Whether it was given before another one, or is that.
+    pub fn is_upto(&self, floor: MergePart) -> bool {
+        (self.term, self.number) <= (floor.term, floor.number)
     }
 }
 
@@ -52,6 +64,43 @@ wire_struct! {
         pub last: LogSeq,
         /// Their highest stamp.
         pub stamp: Stamp,
+    }
+}
+
+wire_struct! {
+    /// What a data node leaves in the visibility table of a switch with a write that it answers (V-8).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Pending {
+        /// All answered writes of the file that its home has yet to learn: they are of one cut.
+        pub writes: Answered,
+        /// Who is answered.
+        pub session: SessionId,
+        /// Its request.
+        pub request: RequestSeq,
+    }
+}
+
+impl Pending {
+    /// As the table keeps it: behind the message there are zeros.
+    pub fn metadata(&self) -> Metadata {
+        let (mut bytes, mut encoded) = ([0; METADATA_BYTES], Vec::with_capacity(METADATA_BYTES));
+        self.put(&mut encoded);
+        bytes[..encoded.len()].copy_from_slice(&encoded);
+        Metadata(bytes)
+    }
+
+    /// What a table has told.
+    ///
+    /// # Errors
+    /// No such message, something other than zeros behind it, or more bytes or blocks than a file has.
+    pub fn of(metadata: &Metadata) -> Result<Pending, WireError> {
+        let mut r = Reader::new(&metadata.0);
+        let pending = Pending::take(&mut r)?;
+        let rest = r.bytes(r.remaining())?;
+        if rest.iter().any(|&byte| byte != 0) || !pending.writes.can_be_true() {
+            return Err(WireError::Bad("pending writes of a file"));
+        }
+        Ok(pending)
     }
 }
 
@@ -183,6 +232,19 @@ wire_enum! {
         },
         /// What of this node's former terms is there. → `Kept`
         13 => Kept,
+        /// The home wants to know which writes of a file it has yet to learn; the merge part stays (V-2). → `HandedOver`
+        14 => Collect {
+            /// The file.
+            inode: InodeId,
+        },
+        /// The coordinator tells of a tracking epoch (V-11). → `Tracked` when homes have learned all that was answered before, `NewTerm`, and
+        /// nothing has changed, if this is for another process of the node.
+        15 => Track {
+            /// That.
+            tracking: Tracking,
+            /// The term of the node for which it is: no other process may install in this epoch.
+            term: Term,
+        },
     }
 }
 
@@ -241,7 +303,9 @@ impl DataRequest {
             | DataRequest::Kept
             | DataRequest::Shown { .. }
             | DataRequest::HandOver { .. }
-            | DataRequest::HandOverAll { .. } => None,
+            | DataRequest::HandOverAll { .. }
+            | DataRequest::Collect { .. }
+            | DataRequest::Track { .. } => None,
         }
     }
 
@@ -277,9 +341,10 @@ impl DataRequest {
             DataRequest::Drop { .. } => of(None, Asker::Home, false, true, C::Trim),
             DataRequest::Space => of(None, Asker::Any, false, true, C::Space),
             DataRequest::Kept => of(None, Asker::Session, false, true, C::Space),
-            DataRequest::HandOver { .. } | DataRequest::HandOverAll { .. } => {
-                of(None, Asker::Home, false, true, C::Trim)
-            }
+            DataRequest::HandOver { .. }
+            | DataRequest::HandOverAll { .. }
+            | DataRequest::Collect { .. }
+            | DataRequest::Track { .. } => of(None, Asker::Home, false, true, C::Trim),
             DataRequest::Shown { ref ticket, ref request, .. } => match DataRequest::shown(request) {
                 Some(request) => request.describe(),
                 None => of(Some(ticket.data), Asker::Home, false, false, C::Space), // which nobody sends
@@ -353,6 +418,8 @@ wire_enum! {
             /// Up to this one they are there. Those after it may be gone.
             upto: RecordSeq,
         },
+        /// Homes have learned all that was answered before this epoch.
+        14 => Tracked,
     }
 }
 
@@ -413,6 +480,14 @@ wire_enum! {
         6 => Floor {
             /// That.
             upto: LogSeq,
+        },
+        /// To the coordinator: how are files tracked? Answered `TrackingIs` if that is not by tables of switches; else the node is told
+        /// of a new epoch.
+        7 => TrackAsk {
+            /// The node's own.
+            term: Term,
+            /// There are no more positions for the tables of this epoch; 0: the node has started.
+            used_up: TrackingEpoch,
         },
     }
 }
@@ -485,7 +560,7 @@ impl Merge {
         let (end, blocks, undone) = match &self {
             Merge::Answered { all } if all.iter().all(Answered::can_be_true) => (0, 0, 0),
             Merge::Answered { .. } => (u64::MAX, 0, 0),
-            Merge::Returned { .. } | Merge::PartAsk | Merge::Floor { .. } => (0, 0, 0),
+            Merge::Returned { .. } | Merge::PartAsk | Merge::Floor { .. } | Merge::TrackAsk { .. } => (0, 0, 0),
             Merge::Written { end, blocks, append, .. } => ((*end).max(append.unwrap_or(0)), *blocks, 0),
             Merge::Counted { blocks, undone, .. } => {
                 (undone.iter().map(|append| append.from.max(append.end)).max().unwrap_or(0), *blocks, undone.len())
@@ -501,7 +576,11 @@ impl Merge {
     pub fn data(&self) -> Option<DataId> {
         match self {
             Merge::Written { data, .. } | Merge::Counted { data, .. } => Some(*data),
-            Merge::Answered { .. } | Merge::Returned { .. } | Merge::PartAsk | Merge::Floor { .. } => None,
+            Merge::Answered { .. }
+            | Merge::Returned { .. }
+            | Merge::PartAsk
+            | Merge::Floor { .. }
+            | Merge::TrackAsk { .. } => None,
         }
     }
 }

@@ -113,7 +113,7 @@ pub struct OfReply {
     pub tracked: Tracking,
 }
 
-/// Bits of the fifth byte of a request's header.
+/// Bits of the fifth byte of the header of a request, and of a reply.
 mod flag {
     /// [`super::OfRequest::taken`].
     pub(super) const TAKEN: u8 = 1;
@@ -121,6 +121,8 @@ mod flag {
     pub(super) const MADE_AT: u8 = 2;
     /// [`super::OfRequest::forwarded`].
     pub(super) const FORWARDED: u8 = 4;
+    /// Of a reply: [`crate::tracking::Tracking::files`].
+    pub(super) const FILES: u8 = 1;
 }
 
 /// Integers one behind the other.
@@ -170,6 +172,10 @@ impl OfRequest {
 }
 
 impl OfReply {
+    fn flags(&self) -> u8 {
+        if self.tracked.has_files() { flag::FILES } else { 0 }
+    }
+
     #[inline(always)]
     fn put(&self, own: &mut [u8]) {
         let mut own = Fields(own);
@@ -185,10 +191,13 @@ impl OfReply {
         let (record, epoch, switches) = (RecordSeq::take(r)?, TrackingEpoch::take(r)?, r.array()?);
         nothing::<2>(r)?;
         let tracked = match epoch {
-            _ if flags != 0 => return Err(WireError::Bad("flags of a reply's header")),
-            TrackingEpoch(0) if switches == [0; 8] => Tracking::default(),
+            _ if flags & !flag::FILES != 0 => return Err(WireError::Bad("flags of a reply's header")),
+            TrackingEpoch(0) if switches == [0; 8] && flags == 0 => Tracking::default(),
             TrackingEpoch(0) => return Err(WireError::Bad("switches of no tracking epoch")),
-            epoch => Tracking { epoch, form: Form::Network, switches: Switches::of_bytes(switches)? },
+            epoch => {
+                let (form, switches) = (Form::Network, Switches::of_bytes(switches)?);
+                Tracking { epoch, form, switches, files: flags & flag::FILES != 0 }
+            }
         };
         Ok(OfReply { record, tracked })
     }
@@ -272,7 +281,7 @@ impl Header {
             }
             Of::Reply(replied) => {
                 replied.put(own);
-                0
+                replied.flags()
             }
             Of::Peer | Of::PeerAnswer | Of::DataReply | Of::Switch => 0,
         };
@@ -397,8 +406,8 @@ mod tests {
         let switches = Switches::of([3, 7]).expect("two");
         for tracked in [
             Tracking::default(),
-            Tracking { epoch: TrackingEpoch(9), form: Form::Network, switches },
-            Tracking { epoch: TrackingEpoch(9), form: Form::Network, switches: Switches::ONE },
+            Tracking { epoch: TrackingEpoch(9), form: Form::Network, switches, files: false },
+            Tracking { epoch: TrackingEpoch(9), form: Form::Network, switches: Switches::ONE, files: true },
         ] {
             reply.of = Of::Reply(OfReply { record: RecordSeq(0x0102_0304_0506_0708), tracked });
             assert_eq!(read(&reply.bytes()), Ok(reply.clone()));

@@ -116,6 +116,14 @@ id!(
     /// coordinator does not give a value out again within the lifetime of a packet.
     TrackingEpoch(u16)
 );
+
+impl TrackingEpoch {
+    /// Whether it was given out after another one.
+    pub fn is_after(self, other: TrackingEpoch) -> bool {
+        (self.0.wrapping_sub(other.0) as i16) > 0
+    }
+}
+
 id!(
     /// Position of a batch in the journal of a process.
     Lsn(u64)

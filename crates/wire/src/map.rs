@@ -2,7 +2,7 @@
 
 use crate::hash::inode_hash;
 use crate::ids::{InodeId, NodeId, ShardId, Slot};
-use crate::innet::{Fingerprint, INDEX_BITS};
+use crate::innet::{EntryName, Fingerprint, INDEX_BITS};
 use crate::limits::{SHARDS_MAX, SLOTS};
 use crate::secrets::Placement;
 use std::ops::RangeInclusive;
@@ -123,6 +123,20 @@ impl ClusterMap {
         let Some(bits) = self.coarse_bits else { return whole };
         let first = self.slots(self.home(dir)).start().0;
         Fingerprint::new(whole.narrowed(bits).index(), u32::from(first) << 16 | 1).expect("a tag that is not 0")
+    }
+
+    /// The entry of visibility tables in which writes of a file are shown. Its number is the file's data slot, so all files of one entry
+    /// are at one data node (V-8).
+    #[inline]
+    pub fn entry(&self, file: InodeId) -> EntryName {
+        let hash = inode_hash(file);
+        let index = match self.coarse_bits {
+            None => (hash >> 48) as u32,
+            Some(bits) => {
+                u32::from(self.data_at(Slot((hash >> 48) as u16))) << bits | (hash >> 32) as u32 & ((1 << bits) - 1)
+            }
+        };
+        EntryName::new(index & 0xffff, (hash as u32).max(1)).expect("16 bits, and not 0")
     }
 
     /// The slots in which directories of a group are.

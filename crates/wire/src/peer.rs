@@ -391,6 +391,11 @@ wire_enum! {
             /// That; number 0 if it has given none in this term.
             part: MergePart,
         },
+        /// To a data node that asks the coordinator: so files are tracked, and every home knows that.
+        52 => TrackingIs {
+            /// So.
+            tracking: Tracking,
+        },
         /// Path node → name's site: which directory has this name? A call; answered `DirectoryIs` when that is not in doubt (P-2).
         39 => DirectoryAsk {
             /// The directory of the name.

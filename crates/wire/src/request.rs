@@ -487,10 +487,14 @@ impl Request {
         }
     }
 
-    /// The directory whose listing or attributes it reads.
-    fn reads_directory(&self) -> Option<InodeId> {
+    /// The directory whose listing or attributes it reads, or the file of which it is shown what writes change.
+    fn reads(&self) -> Option<InodeId> {
         let Description { about, collects, .. } = self.describe();
-        about.inode().filter(|id| collects && id.is_directory())
+        match self {
+            Request::DataRef { id } | Request::Open { id, .. } => Some(*id).filter(|id| !id.is_directory()),
+            Request::Sync { .. } => about.inode().filter(|id| id.is_directory()),
+            _ => about.inode().filter(|_| collects),
+        }
     }
 }
 
@@ -501,14 +505,19 @@ impl RequestBody {
     }
 
     /// Encodes the message. One that reads a directory asks the switch on its way whether it has pending updates, in the
-    /// tracking epoch of its owner, if that has the network form.
+    /// tracking epoch of its owner, if that has the network form; one that reads a file, whether it has pending writes (V-9).
     pub fn packet(&self, header: &Header, to: NodeId, tracking: Tracking, map: &ClusterMap) -> Packet {
         let packet = Packet::new(header, self);
-        match self.request.reads_directory() {
-            Some(id) if tracking.form == Form::Network => {
+        match self.request.reads() {
+            Some(id) if tracking.form == Form::Network && id.is_directory() => {
                 let group = map.fingerprint(id);
                 let query = InNet::query(header.cluster, tracking.epoch_of(group), group, to);
                 packet.through(tracking.switch_of(group), query)
+            }
+            Some(id) if tracking.has_files() => {
+                let entry = map.entry(id);
+                let (switch, epoch) = tracking.table_of(entry);
+                packet.through(switch, InNet::look(header.cluster, epoch, entry, to))
             }
             _ => packet,
         }
@@ -518,15 +527,28 @@ impl RequestBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{Birth, Slot};
+    use crate::ids::{Birth, RequestSeq, Slot, TrackingEpoch};
+    use crate::innet::Structure;
+    use crate::{MessageKind, secrets::Secrets};
 
     #[test]
-    fn no_switch_is_asked_about_files() {
+    fn a_switch_is_asked_on_the_way_of_what_it_knows() {
         let id = |kind| InodeId::new(Slot(1), Birth(1), 1, kind);
         let requests = |id| [Request::GetAttr { id }, Request::Sync { id }];
         let (file, directory) = (id(Kind::File), id(Kind::Directory));
-        requests(directory).iter().for_each(|request| assert_eq!(request.reads_directory(), Some(directory)));
-        requests(file).iter().for_each(|request| assert_eq!(request.reads_directory(), None));
-        assert_eq!(Request::GetAttr { id: InodeId::ROOT }.reads_directory(), Some(InodeId::ROOT));
+        assert_eq!(requests(directory).map(|request| request.reads()), [Some(directory); 2]);
+        assert_eq!(requests(file).map(|request| request.reads()), [Some(file), None]);
+        assert_eq!(Request::Open { id: file, flags: 0 }.reads(), Some(file));
+        assert_eq!(Request::GetAttr { id: InodeId::ROOT }.reads(), Some(InodeId::ROOT));
+        let (map, home) = (ClusterMap::even(1, Secrets::of_seed(1).placement), NodeId(1 << 24));
+        let header = Header::new(MessageKind::Request, NodeId(3 << 24), RequestSeq(1));
+        let asks = |id, form, files| {
+            let tracking = Tracking { epoch: TrackingEpoch(7), form, files, ..Tracking::default() };
+            let packet = RequestBody::of_session(Request::GetAttr { id }).packet(&header, home, tracking, &map);
+            packet.innet.map(|innet| innet.structure())
+        };
+        assert_eq!(asks(file, Form::Network, true), Some(Structure::Visibility));
+        assert_eq!(asks(directory, Form::Network, true), Some(Structure::DirtySet));
+        assert_eq!([asks(file, Form::Network, false), asks(directory, Form::Owner, true)], [None, None]);
     }
 }

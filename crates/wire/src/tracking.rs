@@ -2,7 +2,7 @@
 
 use crate::codec::{Reader, Wire, WireError};
 use crate::ids::{NodeId, ShardId, Term, TrackingEpoch};
-use crate::innet::{Fingerprint, INDEX_BITS};
+use crate::innet::{ENTRY_BITS, EntryName, Fingerprint, INDEX_BITS};
 use crate::limits::SWITCHES_MAX;
 use crate::{wire_enum, wire_struct};
 use std::fmt::{self, Debug, Formatter};
@@ -108,6 +108,8 @@ pub struct Tracking {
     pub form: Form,
     /// Its switches; of the owner form, those of before.
     pub switches: Switches,
+    /// In the network form: their visibility tables show writes of files, too (V-2). Else homes ask data nodes back.
+    pub files: bool,
 }
 
 impl Tracking {
@@ -121,6 +123,17 @@ impl Tracking {
         self.epoch_at(self.switches.place(group))
     }
 
+    /// Whether answered writes of files are in tables of switches.
+    pub fn has_files(&self) -> bool {
+        self.form == Form::Network && self.files
+    }
+
+    /// The switch whose table has an entry, and its epoch.
+    pub fn table_of(&self, entry: EntryName) -> (NodeId, TrackingEpoch) {
+        let place = (entry.index() as usize * self.switches.len()) >> ENTRY_BITS;
+        (self.switches.nodes().nth(place).expect("a place of one of them"), self.epoch_at(place))
+    }
+
     /// Whether this switch is asked in it.
     pub fn asks(&self, switch: NodeId) -> bool {
         self.form == Form::Network && self.switches.contain(switch)
@@ -132,12 +145,14 @@ impl Tracking {
     }
 }
 
-/// How a [`Tracking`] is told: form 1 and 2 are the owner's and the network's with the only switch, 3 and 4 the same with several.
+/// How a [`Tracking`] is told: form 1 and 2 are the owner's and the network's with the only switch, 3 and 4 the same with several, 6 and 8
+/// the network's with files.
 const LISTED: u8 = 2;
+const FILES: u8 = 4;
 
 impl Wire for Tracking {
     fn put(&self, out: &mut Vec<u8>) {
-        let form = self.form as u8;
+        let form = self.form as u8 + if self.has_files() { FILES } else { 0 };
         self.epoch.put(out);
         if self.switches == Switches::ONE {
             return form.put(out);
@@ -148,13 +163,14 @@ impl Wire for Tracking {
 
     fn take(r: &mut Reader<'_>) -> Result<Self, WireError> {
         let (epoch, code) = (TrackingEpoch::take(r)?, u8::take(r)?);
-        let (form, listed) = match code {
-            1 | 3 => (Form::Owner, code == 3),
-            2 | 4 => (Form::Network, code == 4),
+        let (form, listed, files) = match code {
+            1 | 3 => (Form::Owner, code == 3, false),
+            2 | 4 => (Form::Network, code == 4, false),
+            6 | 8 => (Form::Network, code == 8, true),
             _ => return Err(WireError::Bad("form of a tracking epoch")),
         };
         let switches = if listed { Switches::of_bytes(r.array()?)? } else { Switches::ONE };
-        Ok(Tracking { epoch, form, switches })
+        Ok(Tracking { epoch, form, switches, files })
     }
 }
 
@@ -236,7 +252,7 @@ mod tests {
     fn ranges_are_equal_and_every_group_has_a_switch() {
         for count in 1..=SWITCHES_MAX as u16 {
             let switches = Switches::of((0..count).map(|place| 250 - place)).unwrap();
-            let tracking = Tracking { epoch: TrackingEpoch(9), form: Form::Network, switches };
+            let tracking = Tracking { epoch: TrackingEpoch(9), form: Form::Network, switches, files: false };
             let mut found = vec![0; count.into()];
             for index in 0..1 << INDEX_BITS {
                 let place = switches.place(group(index));
@@ -254,8 +270,8 @@ mod tests {
         assert_eq!((Switches::of([]), Switches::of([1; 9]), Switches::of([255])), (None, None, None));
         let several = Switches::of([3, 0, 250]).unwrap();
         for switches in [Switches::ONE, several, Switches::of(1..9).unwrap()] {
-            for form in [Form::Owner, Form::Network] {
-                let tracking = Tracking { epoch: TrackingEpoch(300), form, switches };
+            for (form, files) in [(Form::Owner, false), (Form::Network, false), (Form::Network, true)] {
+                let tracking = Tracking { epoch: TrackingEpoch(300), form, switches, files };
                 assert_eq!(Tracking::from_bytes(&tracking.to_bytes()), Ok(tracking));
             }
             assert_eq!(Switches::of_bytes(switches.bytes()), Ok(switches));
@@ -263,11 +279,17 @@ mod tests {
         assert!(
             Switches::of_bytes([0; SWITCHES_MAX]).is_err() && Switches::of_bytes([1, 0, 5, 0, 0, 0, 0, 0]).is_err()
         );
-        let one = Tracking { epoch: TrackingEpoch(300), form: Form::Network, switches: Switches::ONE };
+        let (epoch, form, switches) = (TrackingEpoch(300), Form::Network, Switches::ONE);
+        let one = Tracking { epoch, form, switches, files: false };
         assert_eq!(one.to_bytes(), [44, 1, 2], "as before there could be several");
-        for wrong in
-            [&[1, 0, 5][..], &[1, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0], &[1, 0, 4, 1, 0, 2, 0, 0, 0, 0, 0], &[1, 0, 3, 1]]
-        {
+        for wrong in [
+            &[1, 0, 5][..],
+            &[1, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[1, 0, 4, 1, 0, 2, 0, 0, 0, 0, 0],
+            &[1, 0, 3, 1],
+            &[1, 0, 5],
+            &[1, 0, 7],
+        ] {
             assert!(Tracking::from_bytes(wrong).is_err(), "{wrong:?}");
         }
     }

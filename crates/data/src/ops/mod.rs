@@ -14,9 +14,10 @@ pub(crate) mod write;
 
 use crate::space::Run;
 use crate::state::{Caller, NodeCx};
+use crate::table;
 use onpath_wire::data::{Recorded, UndoneAppend};
 use onpath_wire::disk::block::PendingMerge;
-use onpath_wire::ids::{DataId, RecordSeq, ShardId};
+use onpath_wire::ids::{DataId, InodeId, LogSeq, RecordSeq, ShardId, TrackingEpoch};
 
 /// What starts an operation; what never waits is a plain function.
 pub(crate) enum Job {
@@ -51,6 +52,21 @@ pub(crate) enum Job {
     Sweep,
     /// Ask a home which merge part it has given last.
     AskPart(ShardId),
+    /// Ask the coordinator how files are tracked.
+    AskTracking {
+        used_up: TrackingEpoch,
+    },
+    /// Answer a write when its home has learned it.
+    AnswerLearned {
+        from: Caller,
+        inode: InodeId,
+        upto: LogSeq,
+    },
+    /// Answer the coordinator when homes have learned all that was answered before an epoch.
+    Close {
+        from: Caller,
+        epoch: TrackingEpoch,
+    },
 }
 
 /// Runs an operation.
@@ -69,5 +85,8 @@ pub(crate) async fn run(cx: NodeCx, job: Job) {
         Job::Tell(home) => tell::tell(&cx, home).await,
         Job::Sweep => Box::pin(tell::sweep(&cx)).await,
         Job::AskPart(home) => tell::ask_part(&cx, home).await,
+        Job::AskTracking { used_up } => tell::ask_tracking(&cx, used_up).await,
+        Job::AnswerLearned { from, inode, upto } => table::answer_learned(&cx, from, inode, upto).await,
+        Job::Close { from, epoch } => Box::pin(table::close(&cx, from, epoch)).await,
     }
 }

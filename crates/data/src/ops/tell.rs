@@ -13,7 +13,7 @@ use onpath_kernel::Need;
 use onpath_wire::Packet;
 use onpath_wire::data::{Answered, DataReply, Merge, MergePart};
 use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{DataId, InodeId, NodeId, RecordSeq, RequestSeq, ShardId, Term};
+use onpath_wire::ids::{InodeId, NodeId, RecordSeq, RequestSeq, ShardId, Term, TrackingEpoch};
 use onpath_wire::limits::HANDED_OVER_MAX;
 use onpath_wire::peer::Peer;
 
@@ -83,6 +83,7 @@ fn learned(core: &mut Node, all: &Answered) {
     let merges = &core.state.index.range(all.data.inode).merges;
     let there: Vec<RecordSeq> = records.into_iter().filter(|seq| merges.contains_key(seq)).collect();
     there.into_iter().for_each(|seq| merge::settle_later(core, seq));
+    core.wake(state::cut_key(all.data.inode));
 }
 
 /// Gives back what is not used, and tells homes up to where they have learned all, as long as there is something.
@@ -149,10 +150,23 @@ fn home_of(core: &mut Node, from: Caller) -> Option<ShardId> {
     home
 }
 
-/// Answers a write by the merge part of its file; whoever asks the home from now on is shown it.
-pub(crate) fn answer(core: &mut Node, from: Caller, data: DataId, seq: RecordSeq) {
-    core.state.counters.answered += 1;
-    let last = core.state.tail.last(data.inode).max(seq);
-    let record = if core.state.config.outlived { last } else { RecordSeq(0) };
-    state::answer(core, from, &DataReply::Written { record }, Bytes::new(), last, Need::ByDestination);
+/// A home wants to know what it has yet to learn of a file, whose part stays here.
+pub(crate) fn collect(core: &mut Node, from: Caller, inode: InodeId) {
+    if home_of(core, from).is_none() {
+        return;
+    }
+    let (all, last) = (parts::unlearned(core, inode), core.state.tail.last(inode));
+    state::answer(core, from, &DataReply::HandedOver { all, more: None }, Bytes::new(), last, Need::ByDestination);
+}
+
+/// Asks the coordinator how files are tracked, after a start or when an epoch has no more positions.
+pub(crate) async fn ask_tracking(cx: &NodeCx, used_up: TrackingEpoch) {
+    let coordinator = cx.with(|core| NodeId::shard(core.state.config.map.coordinator()));
+    let term = cx.with(|core| core.state.config.term);
+    let answer = cx.call(coordinator, |core, call| packet(core, call, &Merge::TrackAsk { term, used_up })).await;
+    let tracking = match answer.body::<Peer>() {
+        Ok(Peer::TrackingIs { tracking }) => Some(tracking),
+        _ => None,
+    };
+    cx.with(|core| core.state.table.heard(tracking));
 }

@@ -10,10 +10,11 @@
 use crate::content::{BLOCK, CHUNK_BLOCKS, KEEP_ALL, Segment};
 use crate::disk::{DiskOp, DiskResult};
 use crate::index::Verdict;
-use crate::ops::{kinds, merge, read, tell};
+use crate::ops::{kinds, merge, read};
 use crate::parts;
 use crate::space::Run;
 use crate::state::{self, Caller, Node, NodeCx};
+use crate::table;
 use bytes::Bytes;
 use onpath_kernel::{Key, Mode};
 use onpath_wire::Errno;
@@ -50,7 +51,7 @@ pub(crate) async fn write(cx: &NodeCx, job: WriteJob) {
     match record(cx, &job).await {
         Ok(Done { seq, answered: true }) => cx.with(|core| {
             core.state.running.remove(&(job.session, job.from.seq));
-            tell::answer(core, job.from, job.data, seq);
+            table::answer(core, job.from, job.data, job.cut, seq);
         }),
         recorded => conclude(cx, job.from, job.merge(), recorded.map(|done| done.seq)).await,
     }
@@ -277,9 +278,9 @@ fn commit(
         Extent { start: job.first() + (at - crcs.len()) as u32, phys: run.start, crcs: SmallVec::from_slice(crcs) }
     });
     let extents: Vec<Extent> = extents.collect();
-    let stamp = core.state.stamp(core.now.wall_ns);
     // An append ends a reservation of its home.
     let part = if job.append { None } else { parts::take_up(core, job.data, job.cut, job.part) };
+    let stamp = core.state.stamp(core.now.wall_ns);
     let merge = PendingMerge { part, ..job.merge() };
     let seq = state::record(core, &DataRecord::Written { merge, stamp, extents });
     if part.is_some() {

@@ -1,19 +1,21 @@
 //! Merge parts that sessions show (V-1).
 
-use crate::world::{World, data};
+use crate::world::{Sent, World, data};
 use onpath_wire::Wire;
 use onpath_wire::codec::Blob;
-use onpath_wire::data::{Answered, DataReply, DataRequest, Merge, MergePart};
-use onpath_wire::ids::{DataId, RecordSeq, RequestSeq, SessionId, SessionNumber, ShardId, Term};
+use onpath_wire::data::{Answered, DataReply, DataRequest, Merge, MergePart, Pending};
+use onpath_wire::ids::{DataId, RecordSeq, RequestSeq, SessionId, SessionNumber, ShardId, Stamp, Term, TrackingEpoch};
+use onpath_wire::innet::{InNet, VisibilityOp};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::secrets::Secrets;
 use onpath_wire::ticket::{Ticket, right};
+use onpath_wire::tracking::{Form, Tracking};
 
 /// Who is bound to a user could make a part up: a data node does not even ask the home about it.
 #[test]
 fn a_part_of_a_bound_session_is_not_believed() {
     let file = data(3, 1);
-    let part = Some(MergePart { term: Term(9), number: 1 << 40 });
+    let part = Some(MergePart { term: Term(9), number: 1 << 40, ..MergePart::default() });
     let write = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: true, append: false, part };
     let number = SessionNumber::of(SessionId(1), RequestSeq(1));
     let ticket = Ticket::new(&Secrets::of_seed(1).inner.tickets(), number, (file, 0), right::WRITE, 1);
@@ -32,7 +34,7 @@ fn lent(world: &mut World, count: usize) -> Vec<DataId> {
     let map = ClusterMap::even(2, Secrets::of_seed(1).placement);
     let of_home = |file: &DataId| map.home(file.inode) == ShardId(0);
     let files: Vec<DataId> = (1..).map(|number| data(number, 1)).filter(of_home).take(count).collect();
-    let part = |number| MergePart { term: Term(9), number };
+    let part = |number| MergePart { term: Term(9), number, ..MergePart::default() };
     world.call(&DataRequest::HandOver { inode: files[0].inode, floor: part(0) });
     for (number, &data) in (1..).zip(&files) {
         for offset in [0, 5_000] {
@@ -73,7 +75,7 @@ fn a_file_that_was_cut_often_is_told_in_parts() {
     let file = lent(&mut world, 1)[0];
     for cut in 1..=600 {
         world.trim(file, cut, 0);
-        let part = Some(MergePart { term: Term(9), number: 1 + u64::from(cut) });
+        let part = Some(MergePart { term: Term(9), number: 1 + u64::from(cut), ..MergePart::default() });
         let write = DataRequest::Write { data: file, cut, offset: 0, kill_suidgid: false, append: false, part };
         let seq = world.request(&write, b"hello");
         assert!(matches!(world.reply(seq).expect("an answer").reply, DataReply::Written { .. }), "cut {cut}");
@@ -104,4 +106,103 @@ fn answered(merge: &Merge) -> &[Answered] {
         Merge::Answered { all } => all,
         other => panic!("{other:?}"),
     }
+}
+
+fn table(epoch: u16) -> Tracking {
+    Tracking { epoch: TrackingEpoch(epoch), form: Form::Network, files: true, ..Tracking::default() }
+}
+
+/// What an answer leaves in the table of the switch.
+fn installed(sent: &Sent) -> (u16, u32, Pending) {
+    match sent.innet {
+        Some(InNet::Visibility(install)) => {
+            assert_eq!(install.op(), Some(VisibilityOp::Install));
+            (install.epoch, install.ts, Pending::of(&install.metadata).expect("what is pending"))
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn write(world: &mut World, data: DataId, offset: u64, number: u64) -> Option<Sent> {
+    let part = Some(MergePart { term: Term(9), number, ..MergePart::default() });
+    let write = DataRequest::Write { data, cut: 0, offset, kill_suidgid: false, append: false, part };
+    let seq = world.request(&write, b"hello");
+    world.reply(seq)
+}
+
+/// V-8: an answer leaves in its entry all that the home has yet to learn, whichever write it answers.
+#[test]
+fn an_answer_shows_all_that_is_to_be_learned() {
+    let mut world = World::default();
+    world.call(&DataRequest::HandOver {
+        inode: data(1, 1).inode,
+        floor: MergePart { term: Term(9), ..MergePart::default() },
+    });
+    assert_eq!(world.track(table(3)), Some(DataReply::Tracked));
+    world.hold_home = true;
+    let first = installed(&write(&mut world, data(1, 1), 0, 1).expect("answered"));
+    let second = installed(&write(&mut world, data(1, 1), 100, 1).expect("answered"));
+    assert_eq!((first.0, first.2.writes.end, second.2.writes.end), (3, 5, 105));
+    assert!(second.1 > first.1 && second.2.writes.last > first.2.writes.last);
+    // A repeated one is answered again, and leaves the same there.
+    let (seq, part) = (second.2.request, Some(MergePart { term: Term(9), number: 1, ..MergePart::default() }));
+    let again = DataRequest::Write { data: data(1, 1), cut: 0, offset: 100, kill_suidgid: false, append: false, part };
+    world.request_as(1, seq, seq, &again, b"hello");
+    let repeated = installed(&world.reply(seq).expect("answered again"));
+    assert_eq!((repeated.2.request, repeated.2.writes), (seq, second.2.writes));
+    // When the home has learned all, nothing need be shown.
+    world.pass(20_000);
+    world.answer_merges();
+    world.request_as(1, seq, seq, &again, b"hello");
+    assert_eq!(world.reply(seq).expect("answered").innet, None);
+}
+
+/// V-8: what is pending of one file is not overwritten by another file of the same entry.
+#[test]
+fn an_entry_shows_one_file_until_that_is_learned() {
+    let mut world = World::default();
+    let map = ClusterMap::even(2, Secrets::of_seed(1).placement);
+    let first = data(1, 1);
+    let is_same = |file: &DataId| map.entry(file.inode).index() == map.entry(first.inode).index();
+    let other = (2..).map(|number| data(number, 1)).find(is_same).expect("one of 65,536");
+    let floor = MergePart { term: Term(9), ..MergePart::default() };
+    world.call(&DataRequest::HandOver { inode: first.inode, floor });
+    world.track(table(3));
+    world.hold_home = true;
+    installed(&write(&mut world, first, 0, 1).expect("answered"));
+    assert!(write(&mut world, other, 0, 2).is_none(), "the home answers");
+    assert!(matches!(world.heard.last(), Some(Merge::Written { .. })), "{:?}", world.heard);
+    world.pass(20_000);
+    world.answer_merges();
+    installed(&write(&mut world, other, 0, 2).expect("answered"));
+}
+
+/// V-11: the node says that it has heard of an epoch when homes have learned what was answered before; another process of it is told so.
+#[test]
+fn an_epoch_begins_when_what_was_answered_before_is_learned() {
+    let mut world = World::default();
+    lent(&mut world, 1);
+    world.hold_home = true;
+    assert_eq!(world.track(table(4)), None);
+    world.pass(20_000);
+    world.answer_merges();
+    assert_eq!(world.track(table(4)), Some(DataReply::Tracked));
+    let other = world.call(&DataRequest::Track { tracking: table(5), term: Term(77) });
+    assert_eq!(other.reply, DataReply::NewTerm { term: Term(1) });
+    assert_eq!(world.track(table(3)), Some(DataReply::Tracked), "an old one changes nothing");
+    assert_eq!(installed(&write(&mut world, data(3, 1), 0, 9).expect("answered")).0, 4);
+}
+
+/// V-7: a home whose time the node does not believe gives it parts in vain.
+#[test]
+fn a_part_of_a_time_that_is_not_believed_is_not_taken_up() {
+    let mut world = World::default();
+    let file = lent(&mut world, 1)[0];
+    for (stamp, is_answered) in [(u64::MAX, false), (5_000, true)] {
+        let part = Some(MergePart { term: Term(9), number: 3, stamp: Stamp(stamp) });
+        let write = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: false, append: false, part };
+        let seq = world.request(&write, b"hello");
+        assert_eq!(world.reply(seq).is_some(), is_answered);
+    }
+    assert!(world.last_stamp > Stamp(5_000));
 }

@@ -10,8 +10,10 @@ use onpath_wire::header::{Header, MessageKind, Of, OfRequest};
 use onpath_wire::ids::{
     Birth, DataId, Generation, InodeId, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term,
 };
+use onpath_wire::innet::InNet;
 use onpath_wire::peer::Peer;
 use onpath_wire::secrets::Secrets;
+use onpath_wire::tracking::Tracking;
 use onpath_wire::{ClusterMap, Errno, Packet};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -121,6 +123,8 @@ fn block_of(offset: u64) -> u64 {
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     pub(crate) seq: RequestSeq,
+    /// What a switch is told with it.
+    pub(crate) innet: Option<InNet>,
     pub(crate) reply: DataReply,
     pub(crate) bulk: Bytes,
     pub(crate) after: RecordSeq,
@@ -235,7 +239,14 @@ impl World {
             Ok(())
         });
         self.pump();
+        self.track(Tracking::default());
         started
+    }
+
+    /// The coordinator tells this process of a tracking epoch; the answer, if that comes at once.
+    pub(crate) fn track(&mut self, tracking: Tracking) -> Option<DataReply> {
+        let seq = RequestSeq(1 << 51 | self.next_seq);
+        self.ask(seq, &DataRequest::Track { tracking, term: Term(self.term) }).map(|sent| sent.reply)
     }
 
     /// Handles an input and what follows from it.
@@ -270,7 +281,9 @@ impl World {
         if header.kind() == MessageKind::Data {
             assert!(to.as_shard().is_some() && header.term == Term(self.term));
             let merge: Merge = packet.body().unwrap();
-            self.heard.push(merge.clone());
+            if !matches!(merge, Merge::TrackAsk { .. }) {
+                self.heard.push(merge.clone());
+            }
             self.merges.push_back((header.seq, merge, after));
             if !self.hold_home {
                 self.answer_merges();
@@ -280,7 +293,8 @@ impl World {
         let session = to.as_session().is_some();
         assert_eq!(header.kind(), if session { MessageKind::DataReply } else { MessageKind::PeerAnswer });
         let reply = packet.body().unwrap();
-        self.sent.push_back(Sent { seq: header.seq, reply, bulk: packet.bulk, after, need });
+        let innet = packet.innet.as_deref().copied();
+        self.sent.push_back(Sent { seq: header.seq, innet, reply, bulk: packet.bulk, after, need });
     }
 
     /// Executes the disk operation that waits longest.
@@ -349,10 +363,15 @@ impl World {
     pub(crate) fn call(&mut self, body: &DataRequest) -> Sent {
         let seq = RequestSeq(1 << 50 | self.next_seq);
         self.next_seq += 1;
+        self.ask(seq, body).expect("an answer")
+    }
+
+    /// The same; the answer, if that comes at once.
+    fn ask(&mut self, seq: RequestSeq, body: &DataRequest) -> Option<Sent> {
         let mut header = Header::new(MessageKind::Data, NodeId::shard(ShardId(0)), seq);
         header.term = HOME_TERM;
         self.input(Input::Packet(Packet::new(&header, body)));
-        self.reply(seq).expect("an answer")
+        self.reply(seq)
     }
 
     /// What was sent for this request, taken out.

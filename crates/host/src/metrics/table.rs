@@ -61,6 +61,15 @@ const SHARD: Group = Group {
         ),
         of(Counter, "merge_parts_given", "Files lent to data nodes, which answer writes of them."),
         of(Counter, "merge_parts_recalled", "Lent files asked back, since somebody wanted to know of them."),
+        of(
+            Counter,
+            "merge_parts_collected",
+            "Lent files of which a data node told its home what it had answered, and kept them.",
+        ),
+        of(Counter, "looks_none", "Readers of lent files whom the table of a switch told that nothing is pending."),
+        of(Counter, "looks_pending", "Readers of lent files whom the table of a switch told what is pending."),
+        of(Counter, "installs_shown", "Writes answered by a data node through a switch whose table shows them."),
+        of(Counter, "installs_passed_on", "Writes that no table of a switch showed, answered by their home."),
         of(Gauge, "files_lent", "Files lent to data nodes now."),
         of(Counter, "answered_writes_learned", "Records of what data nodes had answered."),
         of(

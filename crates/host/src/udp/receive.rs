@@ -14,7 +14,7 @@ use onpath_transport::{Delivered, Head, MAGIC as TRANSPORT_MAGIC, first_of, peek
 use onpath_wire::codec::Wire;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{NodeId, RequestSeq, SessionNumber, ShardId};
-use onpath_wire::innet::{DirtySetOp, InNet, Structure};
+use onpath_wire::innet::{DirtySetOp, InNet, Structure, VisibilityOp};
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
 use smallvec::SmallVec;
@@ -128,9 +128,14 @@ impl Shared {
         if !self.config.keyring.seals() && !self.hosts.is_switch(from) {
             return self.malformed();
         }
-        let marks = matches!(&innet, InNet::DirtySet(header) if header.op() == Some(DirtySetOp::Insert));
-        if head.endpoint == self.config.me && marks {
-            return self.take_acknowledgement(batch, innet, head.boot, from);
+        match &innet {
+            InNet::DirtySet(header) if header.op() == Some(DirtySetOp::Insert) && head.endpoint == self.config.me => {
+                return self.take_acknowledgement(batch, innet, head.boot, from);
+            }
+            InNet::Visibility(header) if header.op() == Some(VisibilityOp::Install) && header.is_for_home() => {
+                return self.take_install(batch, innet, from);
+            }
+            _ => {}
         }
         if !self.take_from(batch, &head, datagram, Ok(innet)) {
             self.counts.strangers.fetch_add(1, Ordering::Relaxed); // whoever it is greets by the direct way
@@ -146,6 +151,17 @@ impl Shared {
         }
         let header = Header::new(MessageKind::Reply, shard, RequestSeq(0));
         batch.messages.push((shard, Packet::encoded(header.bytes().to_vec(), Bytes::new()).through_switch(innet)));
+    }
+
+    /// The answer of a data node to a session, as the file's home hears of it: what is behind the header is for the session. Nothing seals
+    /// the header, so it is taken of a switch alone, and not where clients have keys.
+    fn take_install(&self, batch: &mut Batch, innet: InNet, from: SocketAddr) {
+        let home = NodeId::shard(ShardId(innet.common().shard));
+        if self.config.keyring.seals() || !self.node().has(home) || !self.hosts.is_switch(from) {
+            return self.malformed();
+        }
+        let header = Header::new(MessageKind::DataReply, home, RequestSeq(0));
+        batch.messages.push((home, Packet::encoded(header.bytes().to_vec(), Bytes::new()).through_switch(innet)));
     }
 
     /// Takes a datagram from a process that is known, for the present life of this one, through a switch or from an address; false if it

@@ -69,6 +69,7 @@ fn config(shard: u16, map: &ClusterMap) -> ShardConfig {
         sync: SyncPolicy::Auto,
         sticky_marks: true,
         gives_parts: false,
+        shows_files: false,
         bounds: ShardBounds::default(),
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct Coordinator {
     rename_terms: BTreeMap<ShardId, Term>,
     /// [`crate::shard::Job::WatchSwitch`] runs.
     watches_switch: bool,
+    /// What data nodes are told of tracking epochs.
+    tracked: tracking::DataNodes,
 }
 
 /// Whether a shard has asked in a later term than that of this attempt.

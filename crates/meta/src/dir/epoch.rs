@@ -50,11 +50,6 @@ impl Tracked {
     }
 }
 
-/// Whether `a` was given out after `b`.
-pub(crate) fn newer(a: TrackingEpoch, b: TrackingEpoch) -> bool {
-    (a.0.wrapping_sub(b.0) as i16) > 0
-}
-
 impl Epochs {
     /// What records do, live and in replay.
     pub(crate) fn learned(&mut self, side: TrackingSide, tracking: Tracking) {
@@ -154,7 +149,7 @@ pub(crate) async fn track(cx: &Cx, from: ShardId, seq: RequestSeq, side: Trackin
         Some(known.epoch)
     });
     let Some(known) = known else { return };
-    if newer(tracking.epoch, known) {
+    if tracking.epoch.is_after(known) {
         cx.with(|core| learn(core, cx, side, tracking));
     }
     if side == TrackingSide::Site {

@@ -6,6 +6,7 @@
 //! data node hands over is applied without a lock: whoever waits for it has one. Volatile: a home that has started again takes everything back
 //! that was given before, from each data node at once (V-3b).
 
+use super::table::{self, Looked, Sees};
 use super::{learn, policy};
 use crate::ops::named;
 use crate::planted::{self, Planted};
@@ -17,7 +18,7 @@ use hashbrown::{HashMap, HashSet};
 use onpath_kernel::Mode;
 use onpath_wire::data::{Answered, DataReply, DataRequest, MergePart};
 use onpath_wire::disk::record::{Counter, Effect};
-use onpath_wire::ids::{InodeId, NodeId, RecordSeq, SessionId};
+use onpath_wire::ids::{InodeId, NodeId, RecordSeq, SessionId, Stamp};
 use onpath_wire::limits::MERGE_PARTS_MAX;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -138,12 +139,12 @@ pub(crate) fn give(core: &mut Core, id: InodeId, session: SessionId, at_birth: b
         order.retain(|(number, id)| files.get(id).is_some_and(|lending| lending.number == *number));
     }
     core.state.counters.merge_parts_given += 1;
-    Some(MergePart { term, number: core.state.lent.number })
+    Some(MergePart { term, number: core.state.lent.number, stamp: core.state.clock.last() })
 }
 
 /// The part that was given last.
 pub(crate) fn last(state: &State) -> MergePart {
-    MergePart { term: state.config.term, number: state.lent.number }
+    MergePart { term: state.config.term, number: state.lent.number, stamp: Stamp(0) }
 }
 
 /// Whether a file may be lent: what its inode says is not all.
@@ -155,7 +156,7 @@ pub(crate) fn is_lent(state: &State, id: InodeId) -> bool {
 }
 
 /// Whether a data node may have a part of a file from a former term.
-fn may_be_of_former_term(state: &State, id: InodeId) -> bool {
+pub(super) fn may_be_of_former_term(state: &State, id: InodeId) -> bool {
     let lent = &state.lent;
     !lent.former.is_empty() && !state.births.is_new(id) && lent.former.contains(&state.config.map.data(id))
 }
@@ -172,6 +173,38 @@ pub(crate) async fn revoke(cx: &Cx, id: InodeId) {
     let lending = cx.with(|core| core.state.lent.of(id));
     if take_back(cx, id).await {
         cx.with(|core| policy::recalled(core, id, lending));
+    }
+}
+
+/// After this a file that is locked is exact for who only shows it: what has been answered before the reader asked is learned, and the part
+/// stays where it is if the table of a switch tells what is pending (V-9).
+pub(crate) async fn show(cx: &Cx, id: InodeId, looked: &Looked) {
+    let sees = cx.with(|core| table::sees(core, cx, id, looked));
+    match sees {
+        Sees::All => {}
+        Sees::Collect => Box::pin(collect(cx, id)).await,
+        Sees::Recall => revoke(cx, id).await,
+    }
+}
+
+/// Learns what a data node has answered, which keeps the part of the file.
+async fn collect(cx: &Cx, id: InodeId) {
+    cx.until(keys::FORMER_PARTS, |core| (!may_be_of_former_term(&core.state, id)).then_some(())).await;
+    let node = cx.with(|core| {
+        core.state.counters.merge_parts_collected += 1;
+        core.state.config.map.data(id)
+    });
+    let (all, _) = handed_over(cx, node, &DataRequest::Collect { inode: id }).await;
+    cx.with(|core| {
+        learn::learn_all(core, cx, &all);
+        core.rest_on_object(cx.op(), keys::inode(id));
+    });
+}
+
+/// Another session has opened a file: not all that is answered from now on is by the one that has made or written it.
+pub(crate) fn opened(core: &mut Core, id: InodeId, session: SessionId) {
+    if let Some(lending) = core.state.lent.files.get_mut(&id) {
+        lending.alone &= lending.session == session;
     }
 }
 

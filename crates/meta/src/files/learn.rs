@@ -7,6 +7,7 @@
 use super::{holders, policy};
 use crate::ops;
 use crate::state::commit::{Effects, commit_own};
+use crate::state::keys;
 use crate::{Core, Cx};
 use onpath_wire::data::{Answered, ReturnedPart};
 use onpath_wire::disk::record::Effect;
@@ -51,6 +52,8 @@ fn learned(core: &mut Core, cx: &Cx, writes: &Answered) -> Option<Effect> {
         return None;
     };
     if is_known(core, data, last) {
+        // The data node forgets what it hears is known: that must be durable.
+        core.rest_on_object(cx.op(), keys::inode(data.inode));
         return None;
     }
     if (inode.generation, inode.cut) != (data.generation, cut) {

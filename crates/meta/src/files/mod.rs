@@ -3,3 +3,4 @@
 pub(crate) mod holders;
 pub(crate) mod learn;
 pub(crate) mod policy;
+pub(crate) mod table;

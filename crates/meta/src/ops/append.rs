@@ -6,10 +6,11 @@
 //! session reserves anew. Locks: the inode, shared. Journals: nothing; a cut that is raised the inode and the trim at its size.
 
 use super::{Req, Step, Stop, begin, datapending, named, pages};
+use crate::files::holders;
 use crate::state::commit::commit_own;
 use crate::state::keys;
 use crate::{Core, Cx};
-use onpath_kernel::OpId;
+use onpath_kernel::{Mode, OpId};
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::record::Effect;
 use onpath_wire::errno::Errno;
@@ -25,7 +26,8 @@ pub(crate) async fn reserve(cx: &Cx, req: &Req, id: InodeId) -> Step {
         return Err(Stop::Over); // the session has given up waiting
     }
     pages::written_back(cx, req, id, false).await;
-    named::lock_shown(cx, id).await;
+    named::lock_inode(cx, id, Mode::Shared).await;
+    holders::revoke(cx, id).await;
     cx.with(|core| {
         let inode = core.state.inodes.get(id).filter(|inode| inode.kind == Kind::File);
         let Some(inode) = inode else {

@@ -3,6 +3,7 @@
 
 use super::{Req, Stop, begin};
 use crate::Core;
+use crate::files::holders;
 use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::errno::Errno;
 use onpath_wire::identity::Refusal;
@@ -101,6 +102,7 @@ pub(crate) fn reopened(core: &mut Core, req: &Req, id: InodeId, flags: u32, tick
     begin(core, req)?;
     let (attr, data) = core.state.inodes.shown(id).ok_or(Errno::ESTALE)?;
     core.state.opens.register(id, req.session, flags & open::MAP != 0, ticket.rights)?;
+    holders::opened(core, id, req.session);
     let shared = core.state.opens.shared(id, req.session);
     Ok(Reply::Attr { attr, data, shared })
 }

@@ -6,6 +6,7 @@
 use super::{Req, Step, Stop, named};
 use crate::dir::collect;
 use crate::files::holders;
+use crate::files::table::Looked;
 use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
@@ -17,7 +18,7 @@ use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
 
 pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId) -> Step {
-    named::lock_shown(cx, id).await;
+    named::lock_shown(cx, id, &req.looked).await;
     if cx.with(|core| core.state.inodes.kind(id)) == Some(Kind::Directory) {
         collect::collect(cx, id, req.tracked).await;
     }
@@ -25,8 +26,8 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId) -> Step {
 }
 
 /// Which bytes a file has.
-pub(crate) async fn data_ref(cx: &Cx, id: InodeId) -> Step {
-    named::lock_shown(cx, id).await;
+pub(crate) async fn data_ref(cx: &Cx, req: &Req, id: InodeId) -> Step {
+    named::lock_shown(cx, id, &req.looked).await;
     cx.with(|core| attr(core, id, false))
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn many(cx: &Cx, ids: &[InodeId]) -> Step {
 
 /// A name's site asks for the attributes of an inode that lives here.
 pub(crate) async fn home_read(cx: &Cx, from: ShardId, seq: RequestSeq, id: InodeId) {
-    named::lock_shown(cx, id).await;
+    named::lock_shown(cx, id, &Looked::default()).await;
     cx.with(|core| packets::answer_home_read(core, cx.op(), from, seq, id));
 }
 

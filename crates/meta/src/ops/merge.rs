@@ -8,6 +8,7 @@
 //! of the data node, it is recognized by when it was recorded. After a power loss a data node that has put blocks back tells how many there are now (*Counted*).
 
 use super::{Req, append, datapending, named, pages};
+use crate::coord::tracking;
 use crate::dir::owner;
 use crate::files::{holders, learn, policy};
 use crate::state::commit::{Effects, commit, commit_own};
@@ -35,9 +36,11 @@ pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {
             return; // the data node asks again
         }
         match merge {
-            Merge::Answered { .. } | Merge::Returned { .. } | Merge::PartAsk | Merge::Floor { .. } => {
-                unreachable!("of several files or none")
-            }
+            Merge::Answered { .. }
+            | Merge::Returned { .. }
+            | Merge::PartAsk
+            | Merge::Floor { .. }
+            | Merge::TrackAsk { .. } => unreachable!("of several files or none"),
             Merge::Written { data, session, request, append, .. } => {
                 let first = step(core, cx, &merge);
                 // A repeated merge must not end the reservation of a later append.
@@ -66,6 +69,9 @@ fn of_node(cx: &Cx, from: NodeId, seq: RequestSeq, merge: &Merge) {
     let answer = match merge {
         Merge::Floor { upto } => return owner::floor(cx, from, seq, *upto),
         Merge::PartAsk => cx.with(|core| Some(learn::last_part(core))),
+        Merge::TrackAsk { term, used_up } => {
+            return cx.with(|core| tracking::asked(core, cx, from, seq, (*term, *used_up)));
+        }
         Merge::Returned { parts } => cx.with(|core| {
             parts.iter().for_each(|returned| learn::returned(core, returned));
             Some(Peer::Done)

@@ -35,6 +35,7 @@ mod xattr;
 
 use crate::dir::epoch::Tracked;
 use crate::dir::mark;
+use crate::files::table::Looked;
 use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::packets;
@@ -69,6 +70,8 @@ pub(crate) struct Req {
     pub(crate) way: Option<Box<Way>>,
     /// What the switch has said of the directory asked about.
     pub(crate) tracked: Tracked,
+    /// What it has said of the file.
+    pub(crate) looked: Looked,
     /// The answer does not wait for the disk.
     pub(crate) early: bool,
     /// The answer is remembered for repetitions.
@@ -211,7 +214,7 @@ async fn dispatch(cx: &Cx, req: &Req, mut request: Request) -> Step {
         Request::RenewAlone => crate::coord::alone::renew(cx, req),
         Request::HandBack { alone } => crate::coord::alone::handed_back(cx, req, alone),
         Request::Detach { gone } => crate::coord::sessions::detach(cx, req, gone),
-        Request::DataRef { id } => getattr::data_ref(cx, id).await,
+        Request::DataRef { id } => getattr::data_ref(cx, req, id).await,
         Request::SetXattr { id, name, value, flags } => {
             Box::pin(xattr::change(cx, req, id, name, xattr::Change::Set(value, flags))).await
         }

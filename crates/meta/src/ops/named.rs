@@ -2,6 +2,7 @@
 
 use super::Stop;
 use crate::files::holders;
+use crate::files::table::Looked;
 use crate::state::{State, keys};
 use crate::{Core, Cx};
 use onpath_kernel::{Keys, Mode};
@@ -38,7 +39,7 @@ pub(crate) fn here<'a>(cx: &Cx, parent: InodeId, name: &'a Name) -> Result<Named
 pub(crate) async fn lock_name_shown(cx: &Cx, at: &Named<'_>, mode: Mode) -> Option<NameValue> {
     let found = lock(cx, at, mode).await;
     if let Some(here) = found.filter(|found| cx.with(|core| core.state.is_home(found.child))) {
-        holders::revoke(cx, here.child).await;
+        holders::show(cx, here.child, &Looked::default()).await;
     }
     found
 }
@@ -63,9 +64,9 @@ pub(crate) async fn lock_inode(cx: &Cx, id: InodeId, mode: Mode) {
 }
 
 /// The same for who shows what there is to know of it (V-2).
-pub(crate) async fn lock_shown(cx: &Cx, id: InodeId) {
+pub(crate) async fn lock_shown(cx: &Cx, id: InodeId, looked: &Looked) {
     lock_inode(cx, id, Mode::Shared).await;
-    holders::revoke(cx, id).await;
+    holders::show(cx, id, looked).await;
 }
 
 /// Attributes of an inode whose home is another shard; none if it is gone.

@@ -6,6 +6,7 @@
 
 use super::{Req, Step, Stop, bound, named, opens, pages, setattr};
 use crate::access::{self, Owned};
+use crate::files::holders;
 use crate::{Core, Cx};
 use onpath_kernel::OpId;
 use onpath_wire::attr::AttrWire;
@@ -20,7 +21,10 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, flags: u32) -> Step {
     let truncates = flags & open::TRUNCATE != 0;
     match truncates {
         true => pages::lock_written_back(cx, req, id).await,
-        false => named::lock_shown(cx, id).await,
+        false => named::lock_shown(cx, id, &req.looked).await,
+    }
+    if flags & open::MAP != 0 {
+        holders::revoke(cx, id).await; // pages of it may change from now on
     }
     cx.with(|core| {
         let step = step(core, cx.op(), req, id, flags);
@@ -33,7 +37,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, flags: u32) -> Step {
 
 /// A bound session says that it had opened it before a restart, and shows that.
 pub(crate) async fn again(cx: &Cx, req: &Req, id: InodeId, flags: u32, ticket: &Ticket) -> Step {
-    named::lock_shown(cx, id).await;
+    named::lock_shown(cx, id, &req.looked).await;
     cx.with(|core| bound::reopened(core, req, id, flags | open::REGISTER, ticket))
 }
 
@@ -65,6 +69,7 @@ fn step(core: &mut Core, op: OpId, req: &Req, id: InodeId, flags: u32) -> Step {
     let rights = bound::rights(flags);
     if flags & open::REGISTER != 0 {
         core.state.opens.register(id, req.session, flags & open::MAP != 0, rights)?;
+        holders::opened(core, id, req.session);
     } else if req.bound.is_some() {
         core.state.opens.add_rights(id, req.session, rights);
     }

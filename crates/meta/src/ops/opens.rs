@@ -6,6 +6,7 @@
 
 use super::unlink::{drop_data, drop_inode};
 use super::{Req, Step, Stop, begin, bound, datapending, named};
+use crate::files::holders;
 use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
@@ -248,6 +249,7 @@ pub(crate) fn begin_open(core: &mut Core, req: &Req, flags: u32) -> Result<(), S
             return begun;
         }
         core.state.opens.register(attr.id, req.session, flags & open::MAP != 0, bound::rights(flags))?;
+        holders::opened(core, attr.id, req.session);
     }
     begun
 }

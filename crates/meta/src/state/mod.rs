@@ -149,6 +149,14 @@ pub(crate) struct Counters {
     /// Merge parts given to data nodes, and asked back.
     pub(crate) merge_parts_given: u64,
     pub(crate) merge_parts_recalled: u64,
+    /// Lent files of which a data node was asked what it has answered, and kept the part.
+    pub(crate) merge_parts_collected: u64,
+    /// Lent files of which the table of a switch told readers that nothing was pending, or what.
+    pub(crate) looks_none: u64,
+    pub(crate) looks_pending: u64,
+    /// Answers of data nodes that a table shows, and those that none does: the home has answered.
+    pub(crate) installs_shown: u64,
+    pub(crate) installs_passed_on: u64,
     /// Records of what data nodes had answered, and answered writes of bytes that this home has not: power was lost.
     pub(crate) answered_learned: u64,
     pub(crate) answered_lost: u64,

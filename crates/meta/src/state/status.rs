@@ -48,6 +48,11 @@ impl State {
             ("pages_given_up", c.pages_given_up),
             ("merge_parts_given", c.merge_parts_given),
             ("merge_parts_recalled", c.merge_parts_recalled),
+            ("merge_parts_collected", c.merge_parts_collected),
+            ("looks_none", c.looks_none),
+            ("looks_pending", c.looks_pending),
+            ("installs_shown", c.installs_shown),
+            ("installs_passed_on", c.installs_passed_on),
             ("files_lent", self.lent.len() as u64),
             ("answered_writes_learned", c.answered_learned),
             ("answered_writes_lost", c.answered_lost),
@@ -121,6 +126,7 @@ mod tests {
             sync: crate::SyncPolicy::Auto,
             sticky_marks: true,
             gives_parts: false,
+            shows_files: false,
             bounds: crate::ShardBounds::default(),
         };
         let shard = crate::Shard::new(config);

@@ -56,6 +56,8 @@ struct Alone {
     /// Replies and answers that wait for the disk.
     waiting: u64,
     last: Option<Peer>,
+    /// The record for whose stable storage it waits.
+    after: RecordSeq,
 }
 
 fn config(term: Term) -> ShardConfig {
@@ -74,6 +76,7 @@ fn config(term: Term) -> ShardConfig {
         sync: SyncPolicy::Auto,
         sticky_marks: true,
         gives_parts: false,
+        shows_files: false,
         bounds: ShardBounds::default(),
     }
 }
@@ -100,7 +103,8 @@ impl Alone {
         let now = Now { mono_us: 1, wall_ns: 1_000_000 };
         shard.start(now, Birth(1));
         let (replies, calls, records, journal) = (vec![], vec![], vec![], vec![]);
-        let mut alone = Alone { shard, term, now, replies, calls, records, journal, waiting: 0, last: None };
+        let mut alone =
+            Alone { shard, term, now, replies, calls, records, journal, waiting: 0, last: None, after: RecordSeq(0) };
         alone.outputs();
         alone
     }
@@ -108,7 +112,10 @@ impl Alone {
     fn outputs(&mut self) {
         while let Some(output) = self.shard.poll_output() {
             let packet = match output {
-                Output::Send { packet, need, .. } => {
+                Output::Send { packet, need, after, .. } => {
+                    if packet.header().is_ok_and(|header| header.kind() == MessageKind::PeerAnswer) {
+                        self.after = after;
+                    }
                     let waits =
                         need == Need::IfOutlived && packet.header().expect("a header").kind() == MessageKind::Reply;
                     self.waiting += u64::from(waits);

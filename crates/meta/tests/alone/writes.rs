@@ -298,3 +298,27 @@ fn many_files_are_learned_by_one_record() {
     let sizes = [0, 1, 2, 3].map(|at: usize| alone.inode(files[at].inode).size);
     assert_eq!(sizes, [200, 400, 100, 500]);
 }
+
+/// A data node forgets writes that it hears are learned: that is not said again before what says so is on stable storage.
+#[test]
+fn what_was_learned_is_known_when_that_is_durable() {
+    let mut alone = Alone::of(ShardConfig { track_unsynced: true, ..config(TERM) });
+    let data = alone.create(1);
+    let all = vec![Answered {
+        data,
+        cut: 0,
+        end: 7,
+        blocks: 1,
+        version: 9,
+        kill_suidgid: false,
+        last: LogSeq(9),
+        stamp: Stamp(9),
+    }];
+    let mut tell = |seq| {
+        alone.hear(MessageKind::Data, NODE(), RequestSeq(seq), &Merge::Answered { all: all.clone() });
+        (alone.last.take(), alone.after)
+    };
+    let (told, first) = tell(1);
+    assert!(told == Some(Peer::Done) && first > RecordSeq(0), "{told:?} after {first:?}");
+    assert_eq!(tell(2), (Some(Peer::Done), first));
+}

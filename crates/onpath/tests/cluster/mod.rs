@@ -23,3 +23,4 @@ mod status;
 mod strangers;
 mod switches;
 mod together;
+mod writes;

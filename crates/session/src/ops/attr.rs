@@ -11,7 +11,7 @@ use onpath_kernel::Core;
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::caller::cap;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::InodeId;
+use onpath_wire::ids::{InodeId, Stamp};
 use onpath_wire::limits::FILE_BYTES_MAX;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, SetAttr, set};
@@ -92,6 +92,10 @@ pub(crate) async fn setattr(op: &mut Op, id: InodeId, mut set: SetAttr, handle: 
     }
     op.with(|core| {
         core.state.learn(id, data);
+        // What is written from now on comes after this change, whatever clocks say (V-7).
+        if let Some(part) = core.state.opens.inode(id).and_then(|inode| inode.part.as_mut()) {
+            part.stamp = part.stamp.max(Stamp(attr.ctime as u64));
+        }
         observe(core, &attr, !shared);
         Ok(FsReply::Attr { attr: marked(core, attr), btime: data.btime })
     })

@@ -128,7 +128,7 @@ pub(crate) async fn create(op: &mut Op, parent: InodeId, name: Name, mode: u16, 
     op.with(|core| {
         let result = created(core, attr, data, how, pid);
         if let Some(inode) = core.state.opens.inode(attr.id) {
-            inode.part = part;
+            inode.part = part.map(Box::new);
         }
         result
     })

@@ -106,7 +106,7 @@ async fn write_once(
     refusals: &mut Refusals,
 ) -> Result<Changed, Errno> {
     let How { kill_suidgid, append, .. } = how;
-    let merge_part = op.with(|core| core.state.opens.inode(id).and_then(|inode| inode.part));
+    let merge_part = op.with(|core| core.state.opens.inode(id).and_then(|inode| inode.part.as_deref().copied()));
     let make = |data, cut| DataRequest::Write { data, cut, offset, kill_suidgid, append, part: merge_part };
     let end = (!append).then(|| offset + part.len() as u64);
     change_once(op, id, end, make, part, refusals).await
@@ -152,7 +152,7 @@ pub(crate) async fn change_once(
             Ok(DataAnswer::Home(Reply::Written { size } | Reply::WrittenBesidePages { size, .. })) => Some(size),
             Ok(DataAnswer::Home(Reply::WrittenLent { size, part })) => {
                 if let Some(inode) = core.state.opens.inode(id) {
-                    inode.part = Some(part);
+                    inode.part = Some(Box::new(part));
                 }
                 Some(size)
             }

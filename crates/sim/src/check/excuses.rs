@@ -130,7 +130,8 @@ impl Excuse {
             Excuse::Shown | Excuse::Reason => [1, 0, 0, 0],
             Excuse::Gone => [3, 0, 0, 0],
             Excuse::Unknown => [90, 0, 0, 0],
-            Excuse::Lock => [8, 0, 0, 0],
+            // Who tries again and again for a lock that another one keeps is refused each time.
+            Excuse::Lock => [14, 0, 0, 0],
             Excuse::Registry => [0, 50, 0, 0],
             Excuse::Busy => [0, 20, 0, 0],
             Excuse::Refused => [6, 0, 0, 0],

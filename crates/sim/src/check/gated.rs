@@ -2,7 +2,8 @@
 //!
 //! A gated change is exposed by its reply, by its owner's applying it, by an answer that shows it, or by somebody else's having its
 //! locks. Until then it is as if it had not happened: who reads without it is right. What a transaction decides is never gated: nobody
-//! decides before what is appended is exposed at once.
+//! decides before what is appended is exposed at once. A write that a data node answers is exposed by that answer, by the table of a switch
+//! through which it goes, and by its home's learning it.
 
 use super::Checker;
 use onpath_wire::disk::record::{Effect, Record};
@@ -25,6 +26,8 @@ pub(super) struct Gated {
     pub(super) record: Record,
     /// What it has locked.
     locks: BTreeSet<Lock>,
+    /// A write that a data node answers: the file, and its position there.
+    pub(super) write: Option<(InodeId, LogSeq)>,
 }
 
 /// What a shard locks: names whose site it is, and inodes whose home it is.
@@ -91,7 +94,13 @@ impl Gated {
     pub(super) fn of(by: NodeId, (process, lsn): (usize, u64), record: &Record, map: &ClusterMap) -> Option<Gated> {
         let decides = record.effects.iter().any(|effect| matches!(effect, Effect::Decided { .. }));
         let gated = !decides && logs(record).next().is_some();
-        gated.then(|| Gated { by, process, lsn, record: record.clone(), locks: locks(by, record, map) })
+        let record = gated.then(|| record.clone());
+        record.map(|record| Gated { by, process, lsn, locks: locks(by, &record, map), record, write: None })
+    }
+
+    /// A write that a data node has recorded, and answers.
+    pub(super) fn write(by: NodeId, (process, lsn): (usize, u64), record: Record, at: (InodeId, LogSeq)) -> Gated {
+        Gated { by, process, lsn, record, locks: BTreeSet::new(), write: Some(at) }
     }
 
     /// Whether an answer may show it: it is asked for by name or id, or shown under another name.
@@ -177,7 +186,7 @@ impl Checker {
         self.expose(|_| true);
     }
 
-    fn expose(&mut self, shown: impl Fn(&Gated) -> bool) {
+    pub(super) fn expose(&mut self, shown: impl Fn(&Gated) -> bool) {
         while self.expose_one(&shown) {}
     }
 

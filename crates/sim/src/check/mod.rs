@@ -16,6 +16,7 @@ mod promises;
 mod queues;
 mod reply;
 mod rest;
+mod writes;
 
 pub use excuses::{Excuse, Excuses, Load};
 pub use queues::Queues;
@@ -26,9 +27,8 @@ use crate::model::{Caller, Decided, Expected, Model, Seen};
 use gated::Gated;
 use log::{Cut, Log};
 use onpath_kernel::Gauge;
-use onpath_wire::data::DataRequest;
+use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::disk::Stored;
-use onpath_wire::disk::block::{DataRecord, PendingMerge, UndoneWrite};
 use onpath_wire::disk::record::{Answer, Effect, Record};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::{HEADER_BYTES, MessageKind};
@@ -36,12 +36,13 @@ use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::{Request, RequestBody};
+use onpath_wire::request::{Request, RequestBody, set};
 use onpath_wire::secrets::CookieKey;
 use promises::Promises;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
+use writes::{Learned, write_of};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Violations after which no more are noted.
@@ -143,6 +144,8 @@ pub struct Checker {
     reviving: BTreeMap<(SessionId, RequestSeq), Rc<Asked>>,
     /// Those that it has heard of once more, for nobody who waits: a crash that comes before anybody is told takes them back again.
     revived: BTreeSet<(SessionId, RequestSeq)>,
+    /// That files were read, told by sessions that have left before they were answered.
+    left: BTreeMap<(SessionId, RequestSeq), Rc<Asked>>,
     /// Power was lost where commits are not awaited.
     lost_power: bool,
     sizes: own::Sizes,
@@ -150,6 +153,8 @@ pub struct Checker {
     promises: Promises,
     /// Changes that are recorded and not exposed, in the order of their records.
     gated: VecDeque<Gated>,
+    /// What homes have learned of writes that data nodes have answered.
+    learned: VecDeque<Learned>,
     /// Times of full disks that began, and those at this moment.
     fulls: (u64, u64),
     /// A hash of what happened in which order, and of a sum of hashes of what was asked and answered meanwhile.
@@ -178,10 +183,12 @@ impl Checker {
             forgotten: 0,
             reviving: BTreeMap::new(),
             revived: BTreeSet::new(),
+            left: BTreeMap::new(),
             lost_power: false,
             sizes: own::Sizes::default(),
             promises: Promises::default(),
             gated: VecDeque::new(),
+            learned: VecDeque::new(),
             fulls: (0, 0),
             digest: (0, 0),
             queues: Queues::default(),
@@ -249,6 +256,9 @@ impl Checker {
             _ => None,
         };
         let Some((body, write)) = asked else { return };
+        if matches!(body.request, Request::Detach { .. }) {
+            self.leaves(session);
+        }
         self.retire(session, header.oldest());
         if self.sessions.entry(session).or_default().highest < header.seq {
             let (uid, gid) = (body.caller.uid, body.caller.gid);
@@ -256,6 +266,15 @@ impl Checker {
             let caller = known.cloned().unwrap_or_else(|| Caller::new(uid, gid));
             self.asked(session, header.seq, Rc::new(Asked { caller, body, write }));
         }
+    }
+
+    /// A session leaves without waiting until it is known what it has read: that may become known later.
+    fn leaves(&mut self, session: SessionId) {
+        let Some(known) = self.sessions.get(&session) else { return };
+        let is_read =
+            |p: &&Pending| matches!(p.asked.body.request, Request::SetAttr { set, .. } if set.valid & set::READ != 0);
+        let unanswered = known.pending.iter().filter(|p| p.witness.is_none() && p.valid.is_empty()).filter(is_read);
+        self.left.extend(unanswered.map(|p| ((session, p.seq), p.asked.clone())));
     }
 
     /// A session has its answers to everything before `oldest`.
@@ -277,6 +296,7 @@ impl Checker {
             Err(error) => return self.violation(format!("{by:?} journals what does not decode: {error}")),
         };
         self.promises.note(by, (process, lsn), &record);
+        self.learns(&record, (process, lsn));
         self.locked_by(by, &record);
         if record.session.0 == 0 || record.answer == Answer::Nothing {
             self.own_work(by, &record, (process, lsn));
@@ -292,26 +312,6 @@ impl Checker {
         }
     }
 
-    /// A data node has journaled a record at `lsn`: a write that it answers by itself happens there.
-    pub fn recorded(&mut self, process: usize, lsn: u64, by: NodeId, bytes: &[u8]) {
-        match DataRecord::from_stored(bytes) {
-            Ok(DataRecord::Written { merge, stamp, .. }) if merge.part.is_some() => {
-                let PendingMerge { data, session, request, oldest, .. } = merge;
-                let (answer, effects) = (Answer::Written { id: data.inode }, vec![]);
-                let record = Record { stamp, session, request, oldest, uid: 0, answer, effects };
-                self.happens(by, &record, (process, lsn));
-            }
-            Ok(DataRecord::Restored { writes, .. }) => {
-                for UndoneWrite { merge, .. } in writes.into_iter().filter(|undone| undone.merge.part.is_some()) {
-                    let cut = self.log.undone(&mut self.model, (merge.session, merge.request));
-                    self.lose(cut, self.lost_power);
-                }
-            }
-            Ok(_) => {}
-            Err(error) => self.violation(format!("{by:?} journals what does not decode: {error}")),
-        }
-    }
-
     /// A recorded change is exposed.
     fn happens(&mut self, by: NodeId, record: &Record, at: (usize, u64)) {
         self.happened([3, record.session.0.into(), record.request.0]);
@@ -320,6 +320,11 @@ impl Checker {
         if let Some(asked) = reviving.filter(|_| known.pending.iter().all(|p| p.seq != record.request)) {
             self.revived.insert((record.session, record.request));
             self.excuses.add(Excuse::Revived);
+            known.pending.push(Pending::new(record.request, asked, self.log.end(), self.fulls.0));
+        }
+        if let Some(asked) = self.left.remove(&(record.session, record.request))
+            && known.pending.iter().all(|p| p.seq != record.request)
+        {
             known.pending.push(Pending::new(record.request, asked, self.log.end(), self.fulls.0));
         }
         let Some(pending) = known.pending.iter_mut().find(|p| p.seq == record.request) else {
@@ -355,10 +360,14 @@ impl Checker {
     /// A shard has put out a reply, whether or not it will get through the output gate.
     pub fn emitted(&mut self, by: NodeId, to: NodeId, packet: &Packet) {
         let Ok(header) = packet.header() else { return self.violation(format!("{by:?} sends what is no packet")) };
+        let session = to.as_session().expect("replies go to sessions");
+        if header.kind() == MessageKind::DataReply && matches!(packet.body(), Ok(DataReply::Written { .. })) {
+            self.installed(packet);
+            self.replied(session, header.seq);
+        }
         if header.kind() != MessageKind::Reply {
             return;
         }
-        let session = to.as_session().expect("replies go to sessions");
         if !matches!(packet.body(), Ok(Reply::NewTerm { .. } | Reply::Queued)) {
             self.replied(session, header.seq);
         }
@@ -463,6 +472,7 @@ impl Checker {
         self.suffered.crashes += 1;
         self.suffered.losses += u64::from(may_lose);
         self.forget_gated(process, kept, may_lose);
+        self.forget_learned(process, kept);
         self.promises.crashed(process, kept);
         let cut = self.log.crashed(&mut self.model, process, kept);
         self.lose(cut, may_lose);
@@ -559,29 +569,6 @@ pub(crate) fn decide(model: &Model, asked: &Asked) -> Decided {
         (Some(write), Request::DataRef { id }) => model.decide_write(*id, write.end, write.kill_suidgid),
         (_, request) => model.decide(&asked.caller, request),
     }
-}
-
-/// A write of bytes, or another change of a file at its data node, as a question about the file.
-fn write_of(request: &DataRequest, packet: &Packet) -> Option<(RequestBody, Option<Write>)> {
-    let (data, end, kill_suidgid) = match *request {
-        DataRequest::Write { data, offset, kill_suidgid, .. } => {
-            (data, offset + packet.bulk.len() as u64, kill_suidgid)
-        }
-        DataRequest::Allocate { data, end, kill_suidgid, .. } => (data, end, kill_suidgid),
-        DataRequest::Copy { data, offset, bytes, kill_suidgid, .. } => (data, offset + u64::from(bytes), kill_suidgid),
-        DataRequest::Read { .. }
-        | DataRequest::Seek { .. }
-        | DataRequest::Sync { .. }
-        | DataRequest::Space
-        | DataRequest::Shown { .. }
-        | DataRequest::Kept
-        | DataRequest::HandOver { .. }
-        | DataRequest::HandOverAll { .. }
-        | DataRequest::Trim { .. }
-        | DataRequest::Drop { .. } => return None,
-    };
-    let body = RequestBody::of_session(Request::DataRef { id: data.inode });
-    Some((body, Some(Write { end, kill_suidgid })))
 }
 
 /// The inode that a record makes: of a create the one that its name leads to, else the one that was not there before.

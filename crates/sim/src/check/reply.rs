@@ -8,7 +8,7 @@ use crate::model::{Change, Model, Seen, Shape};
 use onpath_wire::caller::Over;
 use onpath_wire::errno::Errno;
 use onpath_wire::reply::Reply;
-use onpath_wire::request::Request;
+use onpath_wire::request::{Request, set};
 
 /// Whether a reply is right, or what excuses it.
 pub(super) fn judge(
@@ -29,7 +29,12 @@ pub(super) fn judge(
         _ => {}
     }
     if let Some(witness) = &pending.witness {
-        return model.compare_expected(&witness.expected, reply).map(|()| None);
+        let knows_end = matches!(asked.body.request, Request::SetAttr { set, .. } if set.valid & set::KNOWS_END != 0);
+        let compared = match model.compare_expected(&witness.expected, reply) {
+            Err(_) if knows_end => model.compare_known_end(&witness.expected, reply),
+            compared => compared,
+        };
+        return compared.map(|()| None);
     }
     if asked.write.is_some() {
         let refused = matches!(reply, Reply::Stale { .. } | Reply::Failed { .. });

@@ -69,6 +69,7 @@ impl Place {
             sync: config.tracking.policy(),
             sticky_marks: config.sticky_marks,
             gives_parts: false,
+            shows_files: false,
             bounds: ShardBounds::default(),
         });
         Place::new(NodeId::shard(shard), shard.0 / config.shards_each(), Hosted::Shard(Box::new(role)))

@@ -82,6 +82,24 @@ impl Model {
         }
     }
 
+    /// Compares the answer to a change of attributes by who knows the end of the file (V-7): its home may not have heard of his last writes,
+    /// so size and times are those of before them. He himself is shown more.
+    pub fn compare_known_end(&mut self, expected: &Expected, reply: &Reply) -> Result<(), Mismatch> {
+        match (&expected.shape, reply, &expected.node) {
+            (Shape::Attr { .. }, Reply::Attr { attr, .. }, Some((id, node))) if attr.size <= node.visible_size() => {
+                let (mut node, size) = (node.clone(), attr.size);
+                for (time, seen) in
+                    [(&mut node.atime, attr.atime), (&mut node.mtime, attr.mtime), (&mut node.ctime, attr.ctime)]
+                {
+                    *time = super::Time::exact(seen);
+                }
+                compare_node(*id, &node, &AttrWire { size: node.visible_size(), ..attr.clone() }, false)
+                    .map_err(|why| format!("{why}; {size} bytes"))
+            }
+            _ => Err(format!("answered {reply:?} instead of {:?}", expected.shape)),
+        }
+    }
+
     /// Compares an answer without a change with the present state. What it tells of the times is kept as `seen` says.
     pub fn compare(&mut self, decided: &Decided, reply: &Reply, seen: Seen) -> Result<(), Mismatch> {
         let shape = match (decided, reply) {

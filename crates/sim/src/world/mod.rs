@@ -362,7 +362,7 @@ impl World {
                     let lsn = self.processes[process].disk.appended().0 + 1;
                     match node.class() {
                         Some(NodeClass::Shard) => self.checker.appended(process, lsn, node, &bytes),
-                        Some(NodeClass::Data) => self.checker.recorded(process, lsn, node, &bytes),
+                        Some(NodeClass::Data) => self.checker.recorded(process, lsn, node, (seq, &bytes)),
                         _ => {}
                     }
                     self.processes[process].append(server, seq, bytes);

@@ -161,6 +161,7 @@ pub(super) fn shard_config(config: &WorldConfig, map: &ClusterMap, shard: ShardI
         sync: config.sync,
         sticky_marks: true,
         gives_parts: config.gives_parts,
+        shows_files: config.gives_parts,
         bounds: config.bounds,
     })
 }

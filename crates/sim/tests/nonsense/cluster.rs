@@ -18,12 +18,11 @@ use onpath_wire::disk::record::Counter;
 use onpath_wire::header::{HEADER_BYTES, Header, MessageKind, OfRequest};
 use onpath_wire::ids::{Birth, NodeClass, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term};
 use onpath_wire::limits::BLOCK_BYTES;
-use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::secrets::Secrets;
 use onpath_wire::tracking::{Form, Switches, Tracking};
-use onpath_wire::{Wire, map::ClusterMap};
+use onpath_wire::{Packet, Wire, map::ClusterMap};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 
@@ -165,7 +164,8 @@ fn shard_of(number: u16, term: Term, map: &ClusterMap, (form, sync): (Form, Sync
         switches: Switches::ONE,
         sync,
         sticky_marks: true,
-        gives_parts: false,
+        gives_parts: true,
+        shows_files: true,
         bounds: ShardBounds::default(),
     })
 }

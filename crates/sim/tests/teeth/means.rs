@@ -30,6 +30,7 @@ const MORTALS: Means = Means::Seeds("sessions that die", shapes::mortals);
 const CACHERS: Means = Means::Seeds("sessions that cache", shapes::cachers);
 const TIGHT: Means = Means::Seeds("little room", shapes::tight);
 
+const TABLES: Means = Means::Seeds("lent files, tables", shapes::lent_in_tables);
 const LENT: Means = Means::Seeds("lent files", shapes::lent);
 const PATHS: Means = Means::Seeds("paths", shapes::paths);
 
@@ -134,6 +135,8 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     // V-2: what is lent is asked back before it is shown.
     (4, Planted::ShownWithoutRecall, LENT),
     (21, Planted::WriterNotAlone, LENT),
+    // V-11: an answer of a table counts when its epoch is complete.
+    (7, Planted::TableTooEarly, TABLES),
     (25, Planted::IntentionUnconfirmed, RENAMES),
     (25, Planted::IntentionUnconfirmed, explored("rename-owner", POWERS)),
     (25, Planted::PromisedAnew, RENAMES),

@@ -141,6 +141,12 @@ impl Visibility {
         VisibilityResult::of_code(self.result)
     }
 
+    /// Of an install: whether it is the copy that the file's home gets.
+    #[inline]
+    pub fn is_for_home(&self) -> bool {
+        self.destination == NodeId::shard(ShardId(self.shard)).0
+    }
+
     /// The entry and the file, if there can be such.
     #[inline]
     pub fn name(&self) -> Option<EntryName> {
