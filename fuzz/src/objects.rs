@@ -30,6 +30,7 @@ pub(crate) fn shard() -> Shard {
         one_journal: true,
         ends_path_nodes: true,
         gives_parts: true,
+        shows_files: true,
         inner: Secrets::of_seed(7).inner,
         cluster: 1,
         track_unsynced: false,

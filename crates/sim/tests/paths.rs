@@ -428,6 +428,7 @@ pub(crate) fn a_copy_of_a_load_does_not_count() {
     sc.must(Request::SetAttr { id: a_id, set: mode(0o700) });
     sc.world.stop_holding(copy);
     sc.let_go(copy);
+    sc.go_on();
     assert_eq!(follow(&mut sc, walker, &[&a, &b]), (a_id, 1));
     sc.ends_well();
 }

@@ -87,14 +87,13 @@ impl Model {
     pub fn compare_known_end(&mut self, expected: &Expected, reply: &Reply) -> Result<(), Mismatch> {
         match (&expected.shape, reply, &expected.node) {
             (Shape::Attr { .. }, Reply::Attr { attr, .. }, Some((id, node))) if attr.size <= node.visible_size() => {
-                let (mut node, size) = (node.clone(), attr.size);
+                let mut node = node.clone();
                 for (time, seen) in
                     [(&mut node.atime, attr.atime), (&mut node.mtime, attr.mtime), (&mut node.ctime, attr.ctime)]
                 {
                     *time = super::Time::exact(seen);
                 }
-                compare_node(*id, &node, &AttrWire { size: node.visible_size(), ..attr.clone() }, false)
-                    .map_err(|why| format!("{why}; {size} bytes"))
+                compare_node(*id, &node, &AttrWire { size: node.visible_size(), ..*attr }, false)
             }
             _ => Err(format!("answered {reply:?} instead of {:?}", expected.shape)),
         }

@@ -140,8 +140,12 @@ fn path_nodes_need_their_rules() {
     }
 }
 
-/// Bugs of data nodes, each with the scenario that needs its rule, and a shape of which random seeds notice it too, if they do.
-const OF_DATA_NODES: [(OfData, fn(), Option<fn(u64) -> SimConfig>); 6] = [
+/// What seeds are of.
+type Shape = fn(u64) -> SimConfig;
+/// A bug of data nodes, the scenario that needs its rule, and a shape of which random seeds notice it too, if they do.
+type BugOfData = (OfData, fn(), Option<Shape>);
+
+const OF_DATA_NODES: [BugOfData; 6] = [
     (OfData::FloorsForgotten, visible::a_part_that_was_taken_back_is_worth_nothing, Some(shapes::lent)),
     (
         OfData::PartsOfFormerLife,
