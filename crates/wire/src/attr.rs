@@ -71,7 +71,7 @@ impl AttrWire {
             mtime: inode.mtime,
             ctime: inode.ctime,
             atime: inode.atime,
-            blocks_or_rdev: if device { u64::from(inode.rdev) } else { inode.blocks * 8 },
+            blocks_or_rdev: if device { u64::from(inode.rdev) } else { inode.blocks.saturating_mul(8) },
         }
     }
 

@@ -136,7 +136,8 @@ impl Inode {
     /// The size that stat shows: bytes, target length, or for a directory a size that grows with its entries.
     pub fn visible_size(&self) -> u64 {
         match self.kind {
-            Kind::Directory => 4096 + self.entries * 32,
+            // What a damaged journal counts goes as far as it can, and fsck tells it.
+            Kind::Directory => self.entries.saturating_mul(32).saturating_add(4096),
             Kind::Symlink => self.target.0.len() as u64,
             _ => self.size,
         }
@@ -154,6 +155,12 @@ mod tests {
 
     fn file() -> Inode {
         Inode::new(InodeId(6), Kind::File)
+    }
+
+    #[test]
+    fn a_size_goes_as_far_as_it_can() {
+        let dir = |entries| Inode { entries, ..Inode::new(InodeId::ROOT, Kind::Directory) }.visible_size();
+        assert_eq!([dir(0), dir(3), dir(u64::MAX / 32), dir(u64::MAX)], [4096, 4192, u64::MAX, u64::MAX]);
     }
 
     fn refused(positions: impl IntoIterator<Item = u64>) -> Result<Option<Refused>, WireError> {
