@@ -30,6 +30,7 @@ impl DataNode {
                 Gauge::table("writes of a session", most, SESSION_WINDOW as usize),
             ]);
             all.extend(state.parts.gauges());
+            all.push(state.table.gauge());
         });
         all
     }

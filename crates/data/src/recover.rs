@@ -428,6 +428,7 @@ impl Recoverable for DataNode {
             index.ranges[range as usize].upto = upto;
             index.last = index.last.max(upto);
         });
+        self.tail_was_durable(upto); // nothing is imaged before that
     }
 
     fn foresee(&self, record: &[u8], asks: &mut Vec<Vec<u8>>) {
@@ -444,7 +445,7 @@ impl Recoverable for DataNode {
         let is_kept = suspects.is_none() || !self.lost_power;
         self.kernel.with(|core| {
             if is_kept {
-                core.state.kept = seq;
+                core.state.kept = core.state.kept.max(seq);
             }
             let index = &mut core.state.index;
             let inode = record.inode();

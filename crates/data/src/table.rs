@@ -11,10 +11,11 @@ use crate::planted::{self, Planted};
 use crate::state::{self, Caller, Node, NodeCx};
 use bytes::Bytes;
 use hashbrown::HashMap;
-use onpath_kernel::Need;
+use onpath_kernel::{Gauge, Need};
 use onpath_wire::data::{DataReply, Pending};
 use onpath_wire::ids::{DataId, InodeId, LogSeq, NodeId, RecordSeq, Term, TrackingEpoch};
-use onpath_wire::innet::InNet;
+use onpath_wire::innet::{ENTRY_BITS, InNet};
+use onpath_wire::limits::OPERATIONS_MAX;
 use onpath_wire::tracking::Tracking;
 
 /// Positions of an epoch: any two of them can be compared (D-48).
@@ -41,6 +42,11 @@ impl Table {
         if self.tracking.is_none_or(|known| tracking.epoch.is_after(known.epoch)) {
             *self = Table { tracking: Some(tracking), closing: self.closing, ..Table::default() };
         }
+    }
+
+    /// Its entries.
+    pub(crate) fn gauge(&self) -> Gauge {
+        Gauge::table("files in entries of visibility tables", self.files.len(), 1 << ENTRY_BITS)
     }
 
     /// The coordinator has said how files are tracked, and every home knows that.
@@ -92,16 +98,14 @@ pub(crate) fn answer(core: &mut Node, from: Caller, data: DataId, cut: u32, seq:
         return tell(core, from, record, last, None);
     };
     let tracking = core.state.table.tracking;
-    let way = match tracking {
-        Some(tracking) if !tracking.has_files() || planted::is(Planted::AnswersPastTable) => None,
-        Some(tracking) if may_install(core, tracking, data, cut) => {
-            let Some(install) = install(core, tracking, from, data.inode) else { return };
-            Some(install)
-        }
-        // The home has to learn it first.
-        _ => return later(core, from, data.inode, owed),
-    };
-    tell(core, from, record, last, way);
+    if tracking.is_some_and(|tracking| !tracking.has_files()) || planted::is(Planted::AnswersPastTable) {
+        return tell(core, from, record, last, None);
+    }
+    let tracking = tracking.filter(|tracking| may_install(core, *tracking, data, cut));
+    match tracking.and_then(|tracking| install(core, tracking, from, data.inode)) {
+        Some(way) => tell(core, from, record, last, Some(way)),
+        None => later(core, from, data.inode, owed),
+    }
 }
 
 fn tell(core: &mut Node, from: Caller, record: RecordSeq, after: RecordSeq, way: Option<(NodeId, InNet)>) {
@@ -124,10 +128,10 @@ fn install(core: &mut Node, tracking: Tracking, from: Caller, inode: InodeId) ->
     Some((switch, InNet::install(state.config.cluster, epoch, entry, install, home, Some(from.node))))
 }
 
-/// Answers when the home has learned what it is owed.
+/// Answers when the home has learned what it is owed. If too much waits the session asks again.
 fn later(core: &mut Node, from: Caller, inode: InodeId, owed: LogSeq) {
     let Some(session) = from.node.as_session() else { return };
-    if core.state.running.insert((session, from.seq)) {
+    if core.state.running.len() < OPERATIONS_MAX && core.state.running.insert((session, from.seq)) {
         core.start(Job::AnswerLearned { from, inode, upto: owed });
     }
 }

@@ -455,3 +455,19 @@ fn a_chunk_of_one_block_is_removed_as_a_chunk() {
     assert_eq!(w.kept.keys(), [[0u8; 0]; 0]);
     assert!(w.faults().is_empty());
 }
+
+/// What a checkpoint has is there, whether or not a record came after it: fsync of a session may rest on that alone.
+#[test]
+fn what_a_checkpoint_has_is_kept() {
+    let mut w = World::default();
+    w.write(data(5, 1), 0, 0, b"hello");
+    w.flush();
+    w.checkpoint(true);
+    let (last, blocks) = (w.node.last_record(), w.disk.now.clone());
+    w.restart(blocks, 0, 0);
+    let seq = w.request(&DataRequest::Kept, &[]);
+    match w.reply(seq).expect("an answer").reply {
+        DataReply::Kept { upto, .. } => assert!(upto >= last, "{upto:?} of {last:?}"),
+        other => panic!("{other:?}"),
+    }
+}

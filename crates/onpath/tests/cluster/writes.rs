@@ -27,9 +27,17 @@ fn counted(cluster: &Cluster, counters: &[&str]) -> u64 {
 /// The switch's table tells readers what is pending; without the switch homes ask, and when it is back it tells again.
 #[test]
 fn a_table_shows_writes_to_other_hosts() {
-    let test = "cluster::a_table_shows_writes_to_other_hosts";
+    shows_writes("cluster::a_table_shows_writes_to_other_hosts", false);
+}
+
+#[test]
+fn a_table_in_the_kernel_shows_writes_to_other_hosts() {
+    shows_writes("cluster::a_table_in_the_kernel_shows_writes_to_other_hosts", true);
+}
+
+fn shows_writes(test: &str, xdp: bool) {
     let Some(site) = Site::new(test) else { return };
-    let shape = Shape { switches: 1, init: IN_TABLES, ..Shape::default() };
+    let shape = Shape { switches: 1, xdp, init: IN_TABLES, ..Shape::default() };
     let Some(mut cluster) = Cluster::start(test, &site, shape) else { return };
     let switch = cluster.servers();
     let mounts = [0, 1].map(|client| cluster.mount(&site, client, &["--cache", "none"]));

@@ -137,7 +137,7 @@ impl Excuse {
             Excuse::Refused => [6, 0, 0, 0],
             Excuse::NoSpace => [0, 0, 0, 40_000],
             Excuse::LostAnswer => [0, 0, 300, 0],
-            Excuse::LostChange => [4, 0, 30_000, 0],
+            Excuse::LostChange => [4, 0, 40_000, 0],
             Excuse::Revived | Excuse::Shortened => [0, 0, 100, 0],
             Excuse::LostAgain | Excuse::Forgotten => [0, 20, 0, 0],
             Excuse::Unsynced => [0, 0, 200, 0],
