@@ -8,6 +8,7 @@ use onpath_wire::data::{DataReply, DataRequest, Pending};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{InodeId, NodeId, RecordSeq};
 use onpath_wire::innet::{InNet, Visibility, VisibilityOp, VisibilityResult};
+use onpath_wire::limits::OPERATIONS_MAX;
 use onpath_wire::packet::Packet;
 
 /// What a switch has answered a reader's look on its way here.
@@ -82,7 +83,13 @@ pub(crate) fn installed(core: &mut Core, install: &Visibility) {
         return;
     }
     match Pending::of(&install.metadata) {
-        Ok(pending) if core.state.is_home(pending.writes.data.inode) => core.start(Job::PassOn(Box::new(pending))),
+        Ok(pending) if core.state.is_home(pending.writes.data.inode) => {
+            let running = &mut core.state.running;
+            // Of a copy, or if too much is under way, nothing comes: the session asks its data node again.
+            if running.len() < OPERATIONS_MAX && running.insert((pending.session, pending.request)) {
+                core.start(Job::PassOn(Box::new(pending)));
+            }
+        }
         _ => core.state.counters.malformed += 1,
     }
 }
@@ -90,6 +97,11 @@ pub(crate) fn installed(core: &mut Core, install: &Visibility) {
 /// Answers a write that the data node has recorded and no table shows, when it is durable there: the session hears of no record on which
 /// that rests.
 pub(crate) async fn pass_on(cx: &Cx, pending: Pending) {
+    pass_on_learned(cx, &pending).await;
+    cx.with(|core| core.state.running.remove(&(pending.session, pending.request)));
+}
+
+async fn pass_on_learned(cx: &Cx, pending: &Pending) {
     let data = pending.writes.data;
     if !cx.with(|core| learn::learn_all(core, cx, &[pending.writes])) {
         return; // the session asks again
