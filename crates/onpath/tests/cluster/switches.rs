@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Directories of the load: with so many, every switch has some.
-const DIRECTORIES: usize = 8;
+/// Directories of the load: with so many, every switch has a good part of them. Of eight, a switch of two has at most one in each 14th run.
+const DIRECTORIES: usize = 64;
 
 /// Files that are made in a directory before it is looked at: were they fewer, it would be written through, without a switch.
 const BURST: usize = 4;
