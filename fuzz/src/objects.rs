@@ -8,7 +8,7 @@ use onpath_store::Recoverable;
 use onpath_wire::ids::{ShardId, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::secrets::Secrets;
-use onpath_wire::tracking::{Form, Switches};
+use onpath_wire::tracking::{Form, Switches, Writes};
 use std::sync::LazyLock;
 
 /// Bytes of memory that objects may take for one that they have, and tables that grow with the first of them.
@@ -29,7 +29,7 @@ pub(crate) fn shard() -> Shard {
         term: Term(5),
         one_journal: true,
         ends_path_nodes: true,
-        gives_parts: true,
+        writes: Writes::Visible,
         shows_files: true,
         inner: Secrets::of_seed(7).inner,
         cluster: 1,
@@ -60,6 +60,7 @@ pub(crate) fn data_node(files: u32) -> DataNode {
         file_blocks: 1 << 18,
         files,
         outlived: true,
+        deferred: true,
         tickets,
     })
 }

@@ -221,7 +221,7 @@ fn on_request(core: &mut Node, header: &Header, request: DataRequest, packet: Pa
         DataRequest::Space => core.start(Job::Space { from }),
         DataRequest::Kept => sync::kept(core, from),
         DataRequest::HandOver { inode, floor } => tell::hand_over(core, from, inode, floor),
-        DataRequest::HandOverAll { term, from: begin } => tell::hand_over_all(core, from, term, begin),
+        DataRequest::HandOverAll { floor, from: begin } => tell::hand_over_all(core, from, floor, begin),
         DataRequest::Collect { inode } => tell::collect(core, from, inode),
         DataRequest::Track { tracking, term } => table::track(core, from, tracking, term),
         DataRequest::Shown { .. } => unreachable!("it was taken out"),

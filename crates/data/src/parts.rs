@@ -14,8 +14,8 @@ use hashbrown::HashMap;
 use onpath_kernel::Gauge;
 use onpath_wire::data::{Answered, MergePart, ReturnedPart};
 use onpath_wire::disk::block::RecordedMerge;
-use onpath_wire::ids::{DataId, InodeId, LogSeq, RecordSeq, ShardId, Term};
-use onpath_wire::limits::{ANSWERED_MAX, HANDED_OVER_MAX, MERGE_PARTS_MAX};
+use onpath_wire::ids::{DataId, InodeId, LogSeq, RecordSeq, ShardId};
+use onpath_wire::limits::{ANSWERED_MAX, MERGE_PARTS_MAX};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A part that this node has.
@@ -95,10 +95,16 @@ impl Parts {
         self.raise_floor(home, floor);
     }
 
-    /// A home takes all parts of terms before this one back.
-    pub(crate) fn give_back_all(&mut self, home: ShardId, term: Term, is_home: impl Fn(InodeId) -> bool) {
-        self.held.retain(|&inode, held| held.part.term >= term || !is_home(inode));
-        self.raise_floor(home, MergePart { term, ..MergePart::default() });
+    /// A home takes all parts of terms before that of this floor back.
+    pub(crate) fn give_back_all(&mut self, home: ShardId, floor: MergePart, is_home: impl Fn(InodeId) -> bool) {
+        self.held.retain(|&inode, held| held.part.term >= floor.term || !is_home(inode));
+        self.raise_floor(home, floor);
+    }
+
+    /// What a home has said: no part up to this one counts; none if it has said nothing to this process.
+    pub(crate) fn floor(&self, home: ShardId) -> Option<MergePart> {
+        let unheard = planted::is(Planted::PartsOfFormerLife).then(MergePart::default);
+        self.floors.get(&home).copied().or(unheard)
     }
 
     /// A write that was answered is recorded.
@@ -183,9 +189,7 @@ fn held(core: &mut Node, data: DataId, cut: u32, shown: Option<MergePart>) -> Op
     }
     let part = shown?;
     let home = config.map.home(data.inode);
-    let heard = parts.floors.get(&home).copied();
-    let unheard = planted::is(Planted::PartsOfFormerLife).then(MergePart::default);
-    let Some(floor) = heard.or(unheard) else {
+    let Some(floor) = parts.floor(home) else {
         if parts.asked.insert(home) {
             core.start(Job::AskPart(home));
         }
@@ -244,16 +248,21 @@ pub(crate) fn unlearned(core: &mut Node, inode: InodeId) -> Vec<Answered> {
     all
 }
 
-/// The same of files of this home, from `from` on; where there is no room for more.
-pub(crate) fn unlearned_by(core: &mut Node, home: ShardId, from: InodeId) -> (Vec<Answered>, Option<InodeId>) {
+/// The same of files of this home, from `from` on, at most so many; where those begin for which there was no room.
+pub(crate) fn unlearned_by(
+    core: &mut Node,
+    home: ShardId,
+    from: InodeId,
+    most: usize,
+) -> (Vec<Answered>, Option<InodeId>) {
     let State { parts, config, .. } = &core.state;
     let of_home =
         parts.unlearned.range(from..).map(|(inode, _)| *inode).filter(|inode| config.map.home(*inode) == home);
-    let inodes: Vec<InodeId> = of_home.take(HANDED_OVER_MAX + 1).collect();
+    let inodes: Vec<InodeId> = of_home.take(most + 1).collect();
     let mut all = Vec::new();
     for inode in inodes {
         let of_file = unlearned(core, inode);
-        if !all.is_empty() && all.len() + of_file.len() > HANDED_OVER_MAX {
+        if !all.is_empty() && all.len() + of_file.len() > most {
             return (all, Some(inode));
         }
         all.extend(of_file);

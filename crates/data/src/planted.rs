@@ -15,6 +15,8 @@ pub enum Planted {
     InstallsOverOthers,
     /// V-2: with a table, too, the session is answered directly.
     AnswersPastTable,
+    /// V-2: in two phases, too, the session is answered directly.
+    AnswersInOnePhase,
 }
 
 onpath_kernel::planted!();

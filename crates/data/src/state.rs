@@ -50,6 +50,8 @@ pub struct DataConfig {
     pub tickets: TicketKey,
     /// Sessions may outlive this process, and are answered before what they are told is on stable storage: they hear on which record it rests.
     pub outlived: bool,
+    /// Homes are told of answered writes a little later, of many files together (V-12); else at once, of each file alone.
+    pub deferred: bool,
 }
 
 /// What happened at a node since its start.

@@ -99,7 +99,14 @@ pub(crate) fn answer(core: &mut Node, from: Caller, data: DataId, cut: u32, seq:
     };
     let tracking = core.state.table.tracking;
     if tracking.is_some_and(|tracking| !tracking.has_files()) || planted::is(Planted::AnswersPastTable) {
-        return tell(core, from, record, last, None);
+        let home = core.state.config.map.home(data.inode);
+        return match core.state.parts.floor(home) {
+            Some(floor) if floor.two_phase && !planted::is(Planted::AnswersInOnePhase) => {
+                record_only(core, from, (data, cut), record, last);
+            }
+            Some(_) => tell(core, from, record, last, None),
+            None => later(core, from, data.inode, owed),
+        };
     }
     let tracking = tracking.filter(|tracking| may_install(core, *tracking, data, cut));
     match tracking.and_then(|tracking| install(core, tracking, from, data.inode)) {
@@ -113,6 +120,18 @@ fn tell(core: &mut Node, from: Caller, record: RecordSeq, after: RecordSeq, way:
     core.state.counters.installed += u64::from(way.is_some());
     let reply = (&DataReply::Written { record }, Bytes::new());
     state::answer_by(core, from, reply, after, Need::ByDestination, way);
+}
+
+/// Lets the session bring the home what that has yet to learn of a file.
+fn record_only(core: &mut Node, from: Caller, (data, cut): (DataId, u32), record: RecordSeq, after: RecordSeq) {
+    // What is of another cut was handed over before that began or ended.
+    let all = parts::unlearned(core, data.inode);
+    let Some(&writes) = all.iter().find(|of| (of.data, of.cut) == (data, cut)) else {
+        return tell(core, from, record, after, None);
+    };
+    core.state.counters.answered += 1;
+    let reply = DataReply::Recorded { record, writes };
+    state::answer_by(core, from, (&reply, Bytes::new()), after, Need::ByDestination, None);
 }
 
 /// The switch that is to show what is to be learned of a file, and what is said to it.

@@ -103,7 +103,7 @@ fn allowed(identity: &Identity, request: &Request) -> Result<(), Refusal> {
         Q::Open { flags, .. } if flags & open::TRUNCATE != 0 => kills(identity, flags & open::KILL_SUIDGID != 0),
         Q::Open { .. } => Ok(()),
         // Nobody waits for it to hand back what it has cached.
-        Q::RenewAlone | Q::HandBack { .. } | Q::Detach { gone: true } => Err(Refusal::Flag),
+        Q::RenewAlone | Q::HandBack { .. } | Q::Learn { .. } | Q::Detach { gone: true } => Err(Refusal::Flag),
     }
 }
 

@@ -17,6 +17,7 @@ use onpath_store::StoreError;
 use onpath_store::cold::{class, id_bytes};
 use onpath_wire::disk::superblock::Superblock;
 use onpath_wire::ids::{InodeId, LogSeq, Lsn, NodeId, RecordSeq, ShardId, Term};
+use onpath_wire::tracking::Writes;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -49,7 +50,8 @@ pub fn settle(path: &Path, watcher: &Arc<dyn Watcher>) -> Result<(), ServerError
         memory_bytes: None,
         path: None,
         tracking: TrackingOptions::default(),
-        visible_writes: false,
+        writes: Writes::Chain,
+        deferred: true,
     };
     let alone = ServerBuilder::open(path, options, watcher.clone())?.start_alone()?;
     watcher.begin(Stage::uncounted("bringing it to rest"));

@@ -44,6 +44,7 @@ impl HostedRole for DataNode {
         let named = [
             ("writes", c.writes),
             ("writes_answered", c.answered),
+            ("writes_installed", c.installed),
             ("reads", c.reads),
             ("blocks_merged", c.merged_blocks),
             ("requests_stale", c.stale),

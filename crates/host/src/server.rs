@@ -26,7 +26,7 @@ use onpath_wire::packet::Packet;
 use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::secrets::Secrets;
 use onpath_wire::shown::Shown;
-use onpath_wire::tracking::{Form, Switches};
+use onpath_wire::tracking::{Form, Switches, Writes};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
@@ -64,8 +64,10 @@ pub struct ServerOptions {
     pub path: Option<PathOptions>,
     /// How directories are tracked.
     pub tracking: TrackingOptions,
-    /// Data nodes answer writes of files that their homes lend them; else homes answer all.
-    pub visible_writes: bool,
+    /// Who answers writes of files.
+    pub writes: Writes,
+    /// Data nodes tell homes of answered writes of many files together, a little later; else of each file alone, at once.
+    pub deferred: bool,
 }
 
 /// A path node.
@@ -229,8 +231,9 @@ impl ServerBuilder {
             track: options.commit == Commit::Sync || !shape.whole,
             outlived: options.commit != Commit::Sync && !shape.whole,
             tracking: options.tracking,
-            gives_parts: options.visible_writes,
-            shows_files: options.visible_writes && options.tracking.files,
+            writes: options.writes,
+            deferred: options.deferred,
+            shows_files: options.writes == Writes::Visible && options.tracking.files,
         };
         let mut state = State::fresh(&superblock, shape, dir.term, blocks.files(), serving, watcher.clone());
         checkpoint::adopt(&dir.place().checkpoint, superblock.shards())?;

@@ -15,6 +15,7 @@ use onpath_store::{Ahead, Cold, Recoverable, StoreError};
 use onpath_wire::disk::map::MapImage;
 use onpath_wire::disk::superblock::{JournalId, Superblock};
 use onpath_wire::ids::{Birth, NodeClass, NodeId, RecordSeq, ShardId, Term};
+use onpath_wire::tracking::Writes;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -43,8 +44,10 @@ pub(crate) struct Serving {
     pub(crate) outlived: bool,
     /// How directories shall be tracked.
     pub(crate) tracking: TrackingOptions,
-    /// See [`ShardConfig::gives_parts`].
-    pub(crate) gives_parts: bool,
+    /// See [`ShardConfig::writes`].
+    pub(crate) writes: Writes,
+    /// See [`DataConfig::deferred`].
+    pub(crate) deferred: bool,
     /// See [`ShardConfig::shows_files`].
     pub(crate) shows_files: bool,
 }
@@ -59,7 +62,7 @@ impl State {
         serving: Serving,
         watcher: Arc<dyn Watcher>,
     ) -> State {
-        let Serving { track, outlived, tracking, gives_parts, shows_files } = serving;
+        let Serving { track, outlived, tracking, writes, deferred, shows_files } = serving;
         let cluster = superblock.fsid as u32;
         let shard = |&shard: &ShardId| {
             Shard::new(ShardConfig {
@@ -77,7 +80,7 @@ impl State {
                 switches: tracking.switches,
                 sync: tracking.sync,
                 sticky_marks: tracking.sticky_marks,
-                gives_parts,
+                writes,
                 shows_files,
                 bounds: ShardBounds::default(),
             })
@@ -91,6 +94,7 @@ impl State {
             files,
             tickets: superblock.secrets.inner.tickets(),
             outlived,
+            deferred,
         });
         State { shards: shape.shards.iter().map(shard).collect(), data, shape, ahead: BTreeMap::new(), watcher }
     }

@@ -35,7 +35,7 @@ use onpath_wire::report::OperationReport;
 use onpath_wire::request::RequestBody;
 use onpath_wire::request::describe::{Changes, Description, Repeated};
 use onpath_wire::secrets::Inner;
-use onpath_wire::tracking::{Form, Switches, Tracking};
+use onpath_wire::tracking::{Form, Switches, Tracking, Writes};
 
 /// What a shard is started with.
 #[derive(Clone, Debug)]
@@ -66,8 +66,8 @@ pub struct ShardConfig {
     pub sync: SyncPolicy,
     /// An acknowledged mark covers later updates too; else every update is marked, as SwitchFS does.
     pub sticky_marks: bool,
-    /// Data nodes answer writes of the files that are lent to them (V-1); else this home answers all.
-    pub gives_parts: bool,
+    /// Who answers writes of files (V-1).
+    pub writes: Writes,
     /// The tables of switches show answered writes of files, where directories are tracked in them too.
     pub shows_files: bool,
     /// How much may wait for other nodes.

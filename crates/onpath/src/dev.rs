@@ -143,7 +143,8 @@ impl DevArgs {
             memory_bytes: self.meta_memory,
             path: (self.path_memory > 0).then_some(path),
             tracking: TrackingOptions { form, ..TrackingOptions::default() },
-            visible_writes: self.writes == Writes::Visible,
+            writes: self.writes.into(),
+            deferred: true,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `onpath bench` on small numbers: what it reports, what it refuses, and that it leaves nothing behind.
 
 mod model;
+mod writes;
 
 use crate::common::server::{self, Site};
 use crate::common::{skipped, sys, wait_until};

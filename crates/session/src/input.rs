@@ -11,13 +11,13 @@ use crate::ops::open::at_once;
 use crate::ops::{alone, anew, exact, pages};
 use crate::running::Slot;
 use crate::session::{LostReason, SessionIn, SessionOut};
-use crate::state::{Job, Phase, State, WaitKey, wake_window};
-use onpath_kernel::{Core, Input};
+use crate::state::{self, Job, Phase, State, WaitKey, wake_window};
+use onpath_kernel::{Core, Input, Need};
 use onpath_wire::codec::Wire;
-use onpath_wire::data::{DataReply, DataRequest};
+use onpath_wire::data::{Answered, DataReply, DataRequest};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::{HEADER_BYTES, Header, MessageKind, Of, OfReply};
-use onpath_wire::ids::{NodeClass, NodeId, RequestSeq, ShardId, Term};
+use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, RequestSeq, ShardId, Term};
 use onpath_wire::limits::SESSION_QUEUE_MAX;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
@@ -244,9 +244,12 @@ fn receive_data_reply(core: &mut Core<State>, header: &Header, packet: Packet) {
     if header.term < known || core.state.config.map.data_nodes().all(|node| node != header.source) {
         return;
     }
-    let refused = matches!(packet.body::<DataReply>(), Ok(DataReply::NewTerm { .. }));
-    if !refused && core.open_call(header.seq).is_some_and(|(to, _)| to == header.source) {
-        deliver(core, header.seq, packet);
+    if core.open_call(header.seq).is_some_and(|(to, _)| to == header.source) {
+        match packet.body() {
+            Ok(DataReply::NewTerm { .. }) => {}
+            Ok(DataReply::Recorded { writes, record }) => bring(core, header.seq, writes, record),
+            _ => deliver(core, header.seq, packet),
+        }
     }
     if header.term > known {
         if known != Term(0) {
@@ -260,6 +263,16 @@ fn receive_data_reply(core: &mut Core<State>, header: &Header, packet: Packet) {
         }
         core.resend_all(header.source);
     }
+}
+
+/// Brings the home of a file what the data node has recorded; then the home answers the write. If that is lost the data node is asked once
+/// more.
+fn bring(core: &mut Core<State>, seq: RequestSeq, writes: Answered, record: RecordSeq) {
+    let id = writes.data.inode;
+    let home = NodeId::shard(core.state.config.map.home(id));
+    let header = state::header(core, MessageKind::Request, home, id.slot(), seq);
+    let packet = Packet::new(&header, &RequestBody::of_session(Request::Learn { writes, record }));
+    core.send_after(home, packet, RecordSeq(0), Need::ByDestination);
 }
 
 /// The home of a file says what its data node has answered, which no table of a switch shows (V-8).

@@ -17,7 +17,7 @@ use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{NewNode, Request, SetAttr, set};
-use onpath_wire::tracking::Form;
+use onpath_wire::tracking::{Form, Writes};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A request under way.
@@ -113,18 +113,23 @@ impl Scenario {
 
     /// One shard, which lends files, with a data node beside it and one in another process.
     pub fn lending() -> Scenario {
-        Scenario::of(WorldConfig { processes: 1, data_nodes: 2, gives_parts: true, ..calm(1) })
+        Scenario::of(WorldConfig { processes: 1, data_nodes: 2, writes: Writes::Visible, ..calm(1) })
+    }
+
+    /// The same where sessions bring homes what data nodes have recorded.
+    pub fn lending_in_two_phases() -> Scenario {
+        Scenario::of(WorldConfig { processes: 1, data_nodes: 2, writes: Writes::TwoPhase, ..calm(1) })
     }
 
     /// The same with so many switches, whose tables show what is pending.
     pub fn lending_in_network(switches: u16) -> Scenario {
-        let config = WorldConfig { processes: 1, data_nodes: 2, gives_parts: true, ..calm(1) };
+        let config = WorldConfig { processes: 1, data_nodes: 2, writes: Writes::Visible, ..calm(1) };
         Scenario::of(WorldConfig { form: Form::Network, switches, ..config })
     }
 
     /// The same with a switch that has one entry for each data node.
     pub fn lending_in_entries() -> Scenario {
-        let config = WorldConfig { processes: 1, data_nodes: 2, gives_parts: true, ..calm(1) };
+        let config = WorldConfig { processes: 1, data_nodes: 2, writes: Writes::Visible, ..calm(1) };
         Scenario::of(WorldConfig { form: Form::Network, coarse_fingerprints: Some(0), ..config })
     }
 

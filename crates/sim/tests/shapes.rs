@@ -4,7 +4,7 @@ use onpath_meta::ShardBounds;
 use onpath_sim::workload::WorkloadConfig;
 use onpath_sim::world::{Commit, FaultConfig, WorldConfig};
 use onpath_sim::{SimConfig, SyncPolicy};
-use onpath_wire::tracking::Form;
+use onpath_wire::tracking::{Form, Writes};
 
 /// Few names, crashes and a network that delays and doubles.
 pub(crate) fn hostile(seed: u64) -> SimConfig {
@@ -216,8 +216,15 @@ fn users(seed: u64, crash_every: u64) -> SimConfig {
 pub(crate) fn lent(seed: u64) -> SimConfig {
     let config = writers(seed);
     let crash_every = [0, 300, 1_500][(seed % 3) as usize];
-    let world = WorldConfig { gives_parts: true, shards: 2, processes: 2, data_nodes: 3, crash_every, ..config.world };
+    let world =
+        WorldConfig { writes: Writes::Visible, shards: 2, processes: 2, data_nodes: 3, crash_every, ..config.world };
     SimConfig { operations: 1_500, mounts: 3, world, ..config }
+}
+
+/// The same where sessions bring homes what data nodes have recorded.
+pub(crate) fn lent_in_two_phases(seed: u64) -> SimConfig {
+    let config = lent(seed);
+    SimConfig { world: WorldConfig { writes: Writes::TwoPhase, ..config.world }, ..config }
 }
 
 /// The same where tables of switches show what is pending. A third of the seeds has restarts, and a third switches that fail; half of them

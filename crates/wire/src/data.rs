@@ -34,6 +34,8 @@ wire_struct! {
         /// After this is every write that is answered by it: the home, or its answer to a change of the writer's, has shown no later time
         /// (V-7). It does not name the part.
         pub stamp: Stamp,
+        /// Who writes by it brings the home what the data node has recorded, before the write returns. All parts of a term are alike in this.
+        pub two_phase: bool,
     }
 }
 
@@ -225,8 +227,8 @@ wire_enum! {
         /// The home has started again: no part of its former terms counts any more (V-3b). → `HandedOver`, with writes of files from this
         /// inode on that it has yet to learn.
         12 => HandOverAll {
-            /// Its term.
-            term: Term,
+            /// What comes before its first part.
+            floor: MergePart,
             /// From here on, in order of inodes.
             from: InodeId,
         },
@@ -420,6 +422,13 @@ wire_enum! {
         },
         /// Homes have learned all that was answered before this epoch.
         14 => Tracked,
+        /// The bytes are written, and the session tells the home (`Learn`), which answers `Written` in the name of the node.
+        15 => Recorded {
+            /// As in `Written`.
+            record: RecordSeq,
+            /// All answered writes of the file and this cut that its home has yet to learn.
+            writes: Answered,
+        },
     }
 }
 

@@ -4,8 +4,9 @@ pub mod describe;
 
 use crate::caller::Caller;
 use crate::codec::Blob;
+use crate::data::Answered;
 use crate::header::Header;
-use crate::ids::{AloneId, Cookie, InodeId, NodeId, SessionId, Slot};
+use crate::ids::{AloneId, Cookie, InodeId, NodeId, RecordSeq, SessionId, Slot};
 use crate::innet::InNet;
 use crate::inode::Kind;
 use crate::map::ClusterMap;
@@ -457,6 +458,14 @@ wire_enum! {
         45 => Map {
             /// Inode.
             id: InodeId,
+        },
+        /// What a data node has recorded for this session (`Recorded`), under the number of that write. The home answers `Written` in
+        /// the name of the data node.
+        49 => Learn {
+            /// That.
+            writes: Answered,
+            /// On which record of the data node that rests.
+            record: RecordSeq,
         },
     }
 }

@@ -17,6 +17,26 @@ pub enum Form {
     Network = 2,
 }
 
+/// Who answers writes of files (design.md, "Writes that data nodes answer").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Writes {
+    /// The home of the file, which hears of each from the data node.
+    #[default]
+    Chain,
+    /// The data node, if the file is lent to it; whoever asks the home is shown it.
+    Visible,
+    /// The home, which hears of it from the session, when that has heard from the data node: the order in which other systems do it, to
+    /// compare with.
+    TwoPhase,
+}
+
+impl Writes {
+    /// Whether files are lent to their data nodes.
+    pub fn lends(self) -> bool {
+        self != Writes::Chain
+    }
+}
+
 /// The switches of a tracking epoch, at least one and in order: each has an equal range of the fingerprints.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Switches([u8; SWITCHES_MAX]); // of each its number and one; 0 is none, and nothing comes after it

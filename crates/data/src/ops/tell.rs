@@ -13,7 +13,7 @@ use onpath_kernel::Need;
 use onpath_wire::Packet;
 use onpath_wire::data::{Answered, DataReply, Merge, MergePart};
 use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{InodeId, NodeId, RecordSeq, RequestSeq, ShardId, Term, TrackingEpoch};
+use onpath_wire::ids::{InodeId, NodeId, RecordSeq, RequestSeq, ShardId, TrackingEpoch};
 use onpath_wire::limits::HANDED_OVER_MAX;
 use onpath_wire::peer::Peer;
 
@@ -30,12 +30,16 @@ fn packet(core: &mut Node, call: RequestSeq, body: &Merge) -> Packet {
 
 /// Tells a home what it has yet to learn, of many files together, until there is nothing more.
 pub(crate) async fn tell(cx: &NodeCx, home: ShardId) {
+    let deferred = cx.with(|core| core.state.config.deferred);
+    let files = if deferred { HANDED_OVER_MAX } else { 1 };
     loop {
-        let until_us = cx.with(|core| core.now.mono_us) + GATHER_US;
-        cx.sleep_until(until_us).await;
+        if deferred {
+            let until_us = cx.with(|core| core.now.mono_us) + GATHER_US;
+            cx.sleep_until(until_us).await;
+        }
         loop {
             let (mut all, more) = cx.with(|core| {
-                let (all, more) = parts::unlearned_by(core, home, InodeId::NONE);
+                let (all, more) = parts::unlearned_by(core, home, InodeId::NONE, files);
                 if all.is_empty() {
                     core.state.parts.end_telling(home);
                 }
@@ -135,11 +139,11 @@ pub(crate) fn hand_over(core: &mut Node, from: Caller, inode: InodeId, floor: Me
 }
 
 /// A home that has started again takes all parts of its former terms back.
-pub(crate) fn hand_over_all(core: &mut Node, from: Caller, term: Term, begin: InodeId) {
+pub(crate) fn hand_over_all(core: &mut Node, from: Caller, floor: MergePart, begin: InodeId) {
     let Some(home) = home_of(core, from) else { return };
     let map = core.state.config.map.clone();
-    core.state.parts.give_back_all(home, term, |inode| map.home(inode) == home);
-    let (all, more) = parts::unlearned_by(core, home, begin);
+    core.state.parts.give_back_all(home, floor, |inode| map.home(inode) == home);
+    let (all, more) = parts::unlearned_by(core, home, begin, HANDED_OVER_MAX);
     let last = core.state.index.last;
     state::answer(core, from, &DataReply::HandedOver { all, more }, Bytes::new(), last, Need::ByDestination);
 }

@@ -22,6 +22,7 @@ fn node() -> DataNode {
         files: 3,
         tickets: onpath_wire::secrets::Secrets::of_seed(1).inner.tickets(),
         outlived: false,
+        deferred: true,
     })
 }
 

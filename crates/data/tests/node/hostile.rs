@@ -47,6 +47,7 @@ fn replayed(records: &[DataRecord]) -> Result<(), String> {
             files: 3,
             tickets,
             outlived: false,
+            deferred: true,
         };
         let mut node = DataNode::new(config);
         if in_tail {

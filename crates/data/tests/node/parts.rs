@@ -199,7 +199,7 @@ fn a_part_of_a_time_that_is_not_believed_is_not_taken_up() {
     let mut world = World::default();
     let file = lent(&mut world, 1)[0];
     for (stamp, is_answered) in [(u64::MAX, false), (5_000, true)] {
-        let part = Some(MergePart { term: Term(9), number: 3, stamp: Stamp(stamp) });
+        let part = Some(MergePart { term: Term(9), number: 3, stamp: Stamp(stamp), two_phase: false });
         let write = DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: false, append: false, part };
         let seq = world.request(&write, b"hello");
         assert_eq!(world.reply(seq).is_some(), is_answered);

@@ -58,6 +58,7 @@ fn an_image_and_the_records_after_it_give_the_state_that_lived() {
         files: 3,
         tickets: onpath_wire::secrets::Secrets::of_seed(1).inner.tickets(),
         outlived: false,
+        deferred: true,
     };
     let mut node = DataNode::new(config);
     for range in 0..node.ranges() {
@@ -94,6 +95,7 @@ fn a_record_that_does_not_fit_is_refused() {
         files: 0,
         tickets: onpath_wire::secrets::Secrets::of_seed(1).inner.tickets(),
         outlived: false,
+        deferred: true,
     });
     for (seq, record) in w.journal.iter().filter(|(seq, _)| *seq != w.journal[0].0) {
         node.replay(*seq, record).unwrap();

@@ -202,6 +202,7 @@ fn config(term: u32, files: u32) -> DataConfig {
         files,
         tickets: onpath_wire::secrets::Secrets::of_seed(1).inner.tickets(),
         outlived: false,
+        deferred: true,
     }
 }
 

@@ -154,6 +154,7 @@ const DATA: Group = Group {
             "writes_answered",
             "Writes answered by this node alone, since the file was lent to it; else its home answers.",
         ),
+        of(Counter, "writes_installed", "Of these answers: those that a switch was to show in its table."),
         of(Counter, "reads", "Reads answered with bytes."),
         of(Counter, "blocks_merged", "Blocks read back because only a part of them was written."),
         of(Counter, "requests_stale", "Requests refused as stale; their senders ask again."),

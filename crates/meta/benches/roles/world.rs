@@ -9,7 +9,7 @@ use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
 use onpath_wire::secrets::Secrets;
-use onpath_wire::tracking::{Form, Switches};
+use onpath_wire::tracking::{Form, Switches, Writes};
 use std::collections::VecDeque;
 
 const SESSION: SessionId = SessionId(1);
@@ -68,7 +68,7 @@ fn config(shard: u16, map: &ClusterMap) -> ShardConfig {
         switches: Switches::ONE,
         sync: SyncPolicy::Auto,
         sticky_marks: true,
-        gives_parts: false,
+        writes: Writes::Chain,
         shows_files: false,
         bounds: ShardBounds::default(),
     }

@@ -20,6 +20,7 @@ use onpath_wire::data::{Answered, DataReply, DataRequest, MergePart};
 use onpath_wire::disk::record::{Counter, Effect};
 use onpath_wire::ids::{InodeId, NodeId, RecordSeq, SessionId, Stamp};
 use onpath_wire::limits::MERGE_PARTS_MAX;
+use onpath_wire::tracking::Writes;
 use std::collections::{BTreeSet, VecDeque};
 
 /// A data node that makes no sense is asked again after so long, microseconds.
@@ -104,7 +105,7 @@ pub(crate) fn begin(core: &mut Core) {
         core.state.lent.former.extend(&nodes);
         nodes.into_iter().for_each(|node| core.start(Job::TakeBackAll(node)));
     }
-    if !core.state.config.gives_parts {
+    if !core.state.config.writes.lends() {
         return;
     }
     core.state.lent.gives = may_be_lent;
@@ -117,7 +118,6 @@ pub(crate) fn begin(core: &mut Core) {
 /// Gives the part of a file, whose inode is locked for a change or not seen yet, to a session; none if there are too many.
 pub(crate) fn give(core: &mut Core, id: InodeId, session: SessionId, at_birth: bool) -> Option<MergePart> {
     let alone = at_birth || !core.state.opens.may_be_shared(id, session);
-    let term = core.state.config.term;
     let lent = &mut core.state.lent;
     if !lent.gives {
         return None;
@@ -139,12 +139,13 @@ pub(crate) fn give(core: &mut Core, id: InodeId, session: SessionId, at_birth: b
         order.retain(|(number, id)| files.get(id).is_some_and(|lending| lending.number == *number));
     }
     core.state.counters.merge_parts_given += 1;
-    Some(MergePart { term, number: core.state.lent.number, stamp: core.state.clock.last() })
+    Some(MergePart { stamp: core.state.clock.last(), ..last(&core.state) })
 }
 
 /// The part that was given last.
 pub(crate) fn last(state: &State) -> MergePart {
-    MergePart { term: state.config.term, number: state.lent.number, stamp: Stamp(0) }
+    let two_phase = state.config.writes == Writes::TwoPhase;
+    MergePart { term: state.config.term, number: state.lent.number, stamp: Stamp(0), two_phase }
 }
 
 /// Whether a file may be lent: what its inode says is not all.
@@ -259,9 +260,9 @@ async fn handed_over(cx: &Cx, node: NodeId, request: &DataRequest) -> (Vec<Answe
 
 /// Takes everything back that former terms have given to a data node.
 pub(crate) async fn take_back_all(cx: &Cx, node: NodeId) {
-    let (term, mut from) = (cx.with(|core| core.state.config.term), InodeId::NONE);
+    let (floor, mut from) = (cx.with(|core| MergePart { number: 0, ..last(&core.state) }), InodeId::NONE);
     loop {
-        let (all, more) = handed_over(cx, node, &DataRequest::HandOverAll { term, from }).await;
+        let (all, more) = handed_over(cx, node, &DataRequest::HandOverAll { floor, from }).await;
         cx.with(|core| learn::learn_all(core, cx, &all));
         match more {
             Some(next) if next > from => from = next,

@@ -120,7 +120,7 @@ pub(crate) fn returned(core: &mut Core, lending: Option<Lending>) {
 /// The answer to a write of which the home has just learned, with the part of the file if that is given.
 pub(crate) fn written(core: &mut Core, id: InodeId, session: SessionId, reply: Reply) -> Reply {
     let Reply::Written { size } = reply else { return reply };
-    if !core.state.config.gives_parts
+    if !core.state.config.writes.lends()
         || !core.state.lending.wrote(id, session)
         || pages::may_be_changed(core, id, session)
     {
@@ -136,7 +136,7 @@ pub(crate) fn written(core: &mut Core, id: InodeId, session: SessionId, reply: R
 pub(crate) fn created(core: &mut Core, req: &Req, node: &NewNode, reply: Reply) -> Reply {
     const WRITES: u32 = open::REGISTER | open::WRITE;
     let Reply::Entry { attr, data, created: true } = reply else { return reply };
-    if !core.state.config.gives_parts
+    if !core.state.config.writes.lends()
         || node.open & WRITES != WRITES
         || req.bound.is_some()
         || !core.state.lending.made(req.session)

@@ -1,15 +1,18 @@
 //! What the visibility tables of switches tell homes of writes that data nodes have answered (V-8, V-9).
 
 use super::{holders, learn};
+use crate::ops::{Req, Step, Stop};
 use crate::shard::Job;
 use crate::state::{State, keys};
 use crate::{Core, Cx};
-use onpath_wire::data::{DataReply, DataRequest, Pending};
+use onpath_wire::data::{Answered, DataReply, DataRequest, Pending};
+use onpath_wire::errno::Errno;
 use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{InodeId, NodeId, RecordSeq};
+use onpath_wire::ids::{InodeId, NodeId, RecordSeq, RequestSeq, SessionId};
 use onpath_wire::innet::{InNet, Visibility, VisibilityOp, VisibilityResult};
 use onpath_wire::limits::OPERATIONS_MAX;
 use onpath_wire::packet::Packet;
+use onpath_wire::tracking::Writes;
 
 /// What a switch has answered a reader's look on its way here.
 #[derive(Clone, Debug, Default)]
@@ -41,11 +44,15 @@ pub(super) fn sees(core: &mut Core, cx: &Cx, id: InodeId, looked: &Looked) -> Se
     if id.is_directory() || !holders::is_lent(&core.state, id) {
         return Sees::All;
     }
-    if !core.state.epochs.owner.has_files() {
-        return Sees::Recall;
-    }
+    let tables = core.state.epochs.owner.has_files();
     if holders::may_be_of_former_term(&core.state, id) {
-        return Sees::Collect;
+        return if tables { Sees::Collect } else { Sees::Recall };
+    }
+    if core.state.config.writes == Writes::TwoPhase {
+        return Sees::All; // what its writer has not brought here has not returned
+    }
+    if !tables {
+        return Sees::Recall;
     }
     match believed(&core.state, id, looked) {
         Some(None) => core.state.counters.looks_none += 1,
@@ -107,15 +114,33 @@ async fn pass_on_learned(cx: &Cx, pending: &Pending) {
         return; // the session asks again
     }
     let node = cx.with(|core| core.state.config.map.data(data.inode));
-    let answer = cx.call(node, |core, seq| core.state.data_packet(seq, &DataRequest::Sync { data })).await;
-    if answer.body() != Ok(DataReply::Synced) {
+    let synced = cx.call(node, |core, seq| core.state.data_packet(seq, &DataRequest::Sync { data })).await;
+    if synced.body() != Ok(DataReply::Synced) {
         return;
     }
     cx.with(|core| {
         core.state.counters.installs_passed_on += 1;
-        core.rest_on_object(cx.op(), keys::inode(data.inode));
-        let header = core.state.header(MessageKind::DataReply, pending.request);
-        let packet = Packet::new(&header, &DataReply::Written { record: RecordSeq(0) });
-        core.send(cx.op(), NodeId::session(pending.session), packet);
+        answer(core, cx, (pending.session, pending.request), data.inode, RecordSeq(0));
     });
+}
+
+/// Answers a write in the name of its data node, when what was learned of the file is as durable as an answer has to be.
+fn answer(core: &mut Core, cx: &Cx, to: (SessionId, RequestSeq), id: InodeId, record: RecordSeq) {
+    core.rest_on_object(cx.op(), keys::inode(id));
+    let header = core.state.header(MessageKind::DataReply, to.1);
+    core.send(cx.op(), NodeId::session(to.0), Packet::new(&header, &DataReply::Written { record }));
+}
+
+/// A session brings what a data node has recorded for it, and its write is answered.
+pub(crate) fn brought(cx: &Cx, req: &Req, writes: Answered, record: RecordSeq) -> Step {
+    cx.with(|core| {
+        if core.state.config.writes != Writes::TwoPhase || req.bound.is_some() {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        if !learn::learn_all(core, cx, &[writes]) {
+            return Err(Stop::Over); // it asks again
+        }
+        answer(core, cx, (req.session, req.seq), writes.data.inode, record);
+        Err(Stop::Answered)
+    })
 }

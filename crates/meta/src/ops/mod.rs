@@ -35,7 +35,7 @@ mod xattr;
 
 use crate::dir::epoch::Tracked;
 use crate::dir::mark;
-use crate::files::table::Looked;
+use crate::files::table::{self, Looked};
 use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::packets;
@@ -194,6 +194,7 @@ async fn dispatch(cx: &Cx, req: &Req, mut request: Request) -> Step {
         Request::ReadDir { id, after, bytes } => readdir::run(cx, req, id, after, bytes).await,
         Request::ReadLink { id } => readlink::run(cx, id).await,
         Request::Access { id, mask } => access::run(cx, req, id, mask).await,
+        Request::Learn { writes, record } => table::brought(cx, req, writes, record),
         Request::StatFs => statfs::run(cx),
         Request::Kept => cx.with(|core| Ok(Reply::Kept { since: core.state.kept_since, upto: core.state.kept })),
         Request::GetAttrs { ids } => getattr::many(cx, &ids),

@@ -125,7 +125,7 @@ mod tests {
             switches: onpath_wire::tracking::Switches::ONE,
             sync: crate::SyncPolicy::Auto,
             sticky_marks: true,
-            gives_parts: false,
+            writes: onpath_wire::tracking::Writes::Chain,
             shows_files: false,
             bounds: crate::ShardBounds::default(),
         };

@@ -32,7 +32,7 @@ use onpath_wire::peer::{Batch, GrantResult, Peer};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{NewNode, Request, RequestBody, SetAttr, open, rename, set};
 use onpath_wire::secrets::Secrets;
-use onpath_wire::tracking::{Form, Switches};
+use onpath_wire::tracking::{Form, Switches, Writes};
 use onpath_wire::xattr::XattrName;
 use onpath_wire::{Stored, Wire};
 
@@ -75,7 +75,7 @@ fn config(term: Term) -> ShardConfig {
         switches: Switches::ONE,
         sync: SyncPolicy::Auto,
         sticky_marks: true,
-        gives_parts: false,
+        writes: Writes::Chain,
         shows_files: false,
         bounds: ShardBounds::default(),
     }

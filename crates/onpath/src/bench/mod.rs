@@ -11,6 +11,7 @@ mod paths;
 mod posix;
 mod programs;
 mod tree;
+mod writes;
 
 use clap::{Args, Subcommand};
 use onpath_wire::secrets::Secrets;
@@ -44,6 +45,8 @@ enum BenchCommand {
     Paths(paths::PathsArgs),
     /// Compares who may know that a directory has pending updates: its owner, or a switch that may be full; over UDP, in turn.
     Forms(forms::FormsArgs),
+    /// Compares who answers write(2) and when its home hears of it: latency, CPU, records, flushes; over UDP, in turn.
+    Writes(writes::WritesArgs),
     /// Compares the indexes that a path node can have, in turn: memory, loads, lookups, renames.
     Index(index::IndexArgs),
     /// Compares what clients cost hosts by the keys that they have: none, one for any user, one with an owner; over UDP, in turn.
@@ -73,6 +76,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {
         BenchCommand::Net(args) => net::run(&args),
         BenchCommand::Paths(args) => paths::run(&args),
         BenchCommand::Forms(args) => forms::run(&args),
+        BenchCommand::Writes(args) => writes::run(&args),
         BenchCommand::Index(args) => index::run(&args),
         BenchCommand::Keys(args) => keys::run(&args),
         BenchCommand::Echo(args) => net::serve_echo(&args),

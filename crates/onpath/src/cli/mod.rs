@@ -217,6 +217,35 @@ pub(crate) enum Writes {
     Chain,
     /// The data node, if the file is lent to it; whoever asks the home is shown it.
     Visible,
+    /// The home, which hears of it from the client, after that has heard from the data node: slower, to compare with.
+    TwoPhase,
+}
+
+impl Writes {
+    /// As it is written in a configuration.
+    pub(crate) fn word(self) -> String {
+        self.to_possible_value().expect("none is hidden").get_name().to_owned()
+    }
+}
+
+impl From<Writes> for onpath_wire::tracking::Writes {
+    fn from(writes: Writes) -> Self {
+        match writes {
+            Writes::Chain => Self::Chain,
+            Writes::Visible => Self::Visible,
+            Writes::TwoPhase => Self::TwoPhase,
+        }
+    }
+}
+
+impl From<onpath_wire::tracking::Writes> for Writes {
+    fn from(writes: onpath_wire::tracking::Writes) -> Self {
+        match writes {
+            onpath_wire::tracking::Writes::Chain => Self::Chain,
+            onpath_wire::tracking::Writes::Visible => Self::Visible,
+            onpath_wire::tracking::Writes::TwoPhase => Self::TwoPhase,
+        }
+    }
 }
 
 pub(crate) fn run(command: Command) -> anyhow::Result<()> {

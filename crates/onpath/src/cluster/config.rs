@@ -12,7 +12,7 @@ use onpath_meta::SyncPolicy;
 use onpath_wire::limits::{COMMIT_INTERVAL_MS, SHARDS_MAX, SWITCHES_MAX};
 use onpath_wire::secrets::Secrets;
 use onpath_wire::shown::Shown;
-use onpath_wire::tracking::{Form, Switches};
+use onpath_wire::tracking::{Form, Switches, Writes};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -68,7 +68,9 @@ pub(crate) enum ConfigError {
 /// Words of settings that have two, the usual one first.
 const TRACKING: [(&str, Form); 2] = [("owner", Form::Owner), ("network", Form::Network)];
 const MARKS: [(&str, bool); 2] = [("sticky", true), ("every-update", false)];
-const WRITES: [(&str, bool); 2] = [("chain", false), ("visible", true)];
+const WRITES: [(&str, Writes); 3] =
+    [("chain", Writes::Chain), ("visible", Writes::Visible), ("two-phase", Writes::TwoPhase)];
+const LEARNING: [(&str, bool); 2] = [("deferred", true), ("at-once", false)];
 const SYNC: [(&str, SyncPolicy); 2] = [("auto", SyncPolicy::Auto), ("never", SyncPolicy::Never)];
 const WAIT: [(&str, Wait); 2] = [("block", Wait::Block), ("spin", Wait::Spin)];
 
@@ -92,6 +94,7 @@ struct WrittenCluster {
     tracking: Option<Spanned<String>>,
     marks: Option<Spanned<String>>,
     writes: Option<Spanned<String>>,
+    learning: Option<Spanned<String>>,
     sync_directories: Option<Spanned<String>>,
     key_file: Option<PathBuf>,
 }
@@ -135,8 +138,10 @@ pub(crate) struct Cluster {
     pub(crate) tracking: Form,
     /// Whether a mark covers later updates too.
     pub(crate) sticky_marks: bool,
-    /// Whether data nodes answer writes of files that are lent to them.
-    pub(crate) visible_writes: bool,
+    /// Who answers writes of files.
+    pub(crate) writes: Writes,
+    /// Data nodes tell homes of many files together, a little later.
+    pub(crate) deferred: bool,
     /// Which directories go into *sync*.
     pub(crate) sync_directories: SyncPolicy,
     /// Where the secrets are: the key that seals messages, if they are sealed, and those of the file system.
@@ -307,7 +312,8 @@ impl Check<'_> {
             commit: self.commit(of)?,
             tracking: self.one_of(of.tracking.as_ref(), "cluster.tracking", TRACKING)?,
             sticky_marks: self.one_of(of.marks.as_ref(), "cluster.marks", MARKS)?,
-            visible_writes: self.one_of(of.writes.as_ref(), "cluster.writes", WRITES)?,
+            writes: self.one_of(of.writes.as_ref(), "cluster.writes", WRITES)?,
+            deferred: self.one_of(of.learning.as_ref(), "cluster.learning", LEARNING)?,
             sync_directories: self.one_of(of.sync_directories.as_ref(), "cluster.sync_directories", SYNC)?,
             key_file: of.key_file.as_ref().map(|key| self.file.with_file_name("").join(key)),
             hosts,
@@ -418,22 +424,21 @@ impl Check<'_> {
         Ok(Some(PathOptions { memory, index, loads }))
     }
 
-    /// What one of two words stands for, by default the first.
-    fn one_of<T>(
+    /// What one of some words stands for, by default the first.
+    fn one_of<T: Copy, const WORDS: usize>(
         &self,
         of: Option<&Spanned<String>>,
         key: &str,
-        [(first, one), (second, other)]: [(&str, T); 2],
+        words: [(&str, T); WORDS],
     ) -> Result<T, ConfigError> {
-        match of {
-            None => Ok(one),
-            Some(word) if word.as_ref() == first => Ok(one),
-            Some(word) if word.as_ref() == second => Ok(other),
-            Some(word) => {
-                let why = format!("{:?} is not possible: {first:?} or {second:?}", word.as_ref());
-                Err(self.wrong(word.span(), key, why))
-            }
-        }
+        let Some(word) = of else { return Ok(words[0].1) };
+        let found = words.iter().find(|(name, _)| name == word.as_ref());
+        found.map(|(_, value)| *value).ok_or_else(|| {
+            let mut names: Vec<String> = words.iter().map(|(name, _)| format!("{name:?}")).collect();
+            let last = names.pop().unwrap_or_default();
+            let why = format!("{:?} is not possible: {} or {last}", word.as_ref(), names.join(", "));
+            self.wrong(word.span(), key, why)
+        })
     }
 
     /// Every shard is at one host, every number and name is one host's.

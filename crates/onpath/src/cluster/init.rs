@@ -173,7 +173,10 @@ fn text(args: &InitArgs, directory: &Path, shards: u16, key_file: &Path) -> anyh
     let id = u128::from_be_bytes(random_bytes()?);
     let commit = if args.commit == CommitMode::Sync { "sync" } else { "interval" };
     let tracking = if args.tracking == TrackingForm::Network { "network" } else { "owner" };
-    let writes = if args.writes == Writes::Visible { "writes = \"visible\"\n" } else { "" };
+    let writes = match args.writes {
+        Writes::Chain => String::new(),
+        other => format!("writes = {:?}\n", other.word()),
+    };
     let mut text = format!(
         "# A cluster of Onpath, the same file on every host; docs/cluster.md describes all keys.\n\n\
          [cluster]\nname = {:?}\n# The identity of the file system: never change it.\nid = \"{id:032x}\"\n\

@@ -3,19 +3,24 @@
 use super::SYNC;
 use onpath_sim::SimConfig;
 use onpath_sim::world::Commit;
-use onpath_wire::tracking::Form;
+use onpath_wire::tracking::{Form, Writes};
 
 /// One seed of so many has path nodes.
 const PATHS_EVERY: u64 = 4;
-/// In one of so many data nodes answer writes.
+/// In one of so many files are lent to their data nodes.
 const VISIBLE_EVERY: u64 = 3;
+/// Of these, in one of so many sessions bring homes what data nodes have recorded.
+const TWO_PHASE_EVERY: u64 = 5;
 
 /// What a seed, or --plain, stands for, without or with a switch.
 pub(super) fn base(seed: u64, plain: bool, network: bool) -> SimConfig {
     let config = if plain { SimConfig { seed, ..SimConfig::default() } } else { SimConfig::from_seed(seed) };
     let config = if network { config.with_switch() } else { config };
     let mut config = if !plain && seed.is_multiple_of(PATHS_EVERY) { config.with_path_nodes() } else { config };
-    config.world.gives_parts = !plain && seed.is_multiple_of(VISIBLE_EVERY);
+    if !plain && seed.is_multiple_of(VISIBLE_EVERY) {
+        let two_phase = seed.is_multiple_of(VISIBLE_EVERY * TWO_PHASE_EVERY);
+        config.world.writes = if two_phase { Writes::TwoPhase } else { Writes::Visible };
+    }
     config
 }
 
@@ -58,8 +63,8 @@ pub(super) fn command(config: &SimConfig, plain: bool) -> String {
         (Commit::Sync, _) => words.push("--commit sync".into()),
         (Commit::Interval(ms), _) => words.push(format!("--commit interval:{ms}")),
     }
-    if is.world.gives_parts != was.world.gives_parts {
-        words.push(format!("--writes {}", if is.world.gives_parts { "visible" } else { "chain" }));
+    if is.world.writes != was.world.writes {
+        words.push(format!("--writes {}", crate::cli::Writes::from(is.world.writes).word()));
     }
     if is.world.sync != was.world.sync {
         let name = SYNC.iter().find(|(_, policy)| *policy == is.world.sync).map(|(name, _)| *name);

@@ -162,7 +162,7 @@ impl Shape {
         put(&mut config.world.crash_every, self.crash_every);
         put(&mut config.world.commit, self.commit);
         put(&mut config.world.sync, self.sync);
-        put(&mut config.world.gives_parts, self.writes.map(|writes| writes == Writes::Visible));
+        put(&mut config.world.writes, self.writes.map(onpath_wire::tracking::Writes::from));
         config.world.in_halves &= config.world.may_halve();
         let (processes, shards) = (config.world.processes, config.world.shards);
         anyhow::ensure!(
@@ -281,6 +281,7 @@ mod tests {
             "onpath sim --seed 3 --operations 9 --plain --loss 0.3",
             "onpath sim --seed 3 --operations 9 --writes chain",
             "onpath sim --seed 4 --operations 9 --writes visible",
+            "onpath sim --seed 4 --operations 9 --writes two-phase",
             "onpath sim --seed 5 --operations 9 --tracking network",
             "onpath sim --seed 6 --operations 9 --plain --tracking network --faults loss,switch",
             "onpath sim --seed 5 --operations 9 --tracking network --sync never",

@@ -8,9 +8,9 @@ use onpath_wire::request::{LockKind, Request};
 pub(super) fn may_answer(asked: &Asked, reply: &Reply) -> bool {
     let request = &asked.body.request;
     match reply {
-        _ if asked.write.is_some() => answers_write(reply),
-        // of any request, whatever it is.
+        // of any request, whatever it is; of a write in two phases, of what its session tells the home.
         Reply::NewTerm { .. } => true,
+        _ if asked.write.is_some() => answers_write(reply),
         // Of any that rests on ways.
         Reply::Behind { .. } => true,
         Reply::Failed { .. } => !matches!(request, Request::StatFs | Request::GetAttrs { .. } | Request::Kept),
@@ -77,6 +77,7 @@ fn depends_on_caller(request: &Request) -> bool {
         | Request::Kept
         | Request::WriteBack { .. }
         | Request::WrittenBack { .. }
+        | Request::Learn { .. }
         | Request::Map { .. } => false,
     }
 }
@@ -138,6 +139,8 @@ fn is_result(request: &Request, reply: &Reply) -> bool {
         Request::Kept => matches!(reply, Reply::Kept { .. }),
         Request::GetXattr { .. } | Request::ListXattr { .. } => matches!(reply, Reply::Value { .. }),
         Request::WriteBack { .. } => matches!(reply, Reply::PagesBack { .. }),
+        // The home answers as the data node.
+        Request::Learn { .. } => false,
     }
 }
 

@@ -9,7 +9,7 @@ use onpath_path::{PathConfig, PathNode};
 use onpath_wire::ids::{Birth, Lsn, NodeId, RecordSeq, ShardId};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::secrets::Secrets;
-use onpath_wire::tracking::Switches;
+use onpath_wire::tracking::{Switches, Writes};
 use std::collections::VecDeque;
 
 /// Bytes that a path node's index may take: more than any tree of the model needs.
@@ -68,7 +68,7 @@ impl Place {
             switches: Switches::ONE,
             sync: config.tracking.policy(),
             sticky_marks: config.sticky_marks,
-            gives_parts: false,
+            writes: Writes::Chain,
             shows_files: false,
             bounds: ShardBounds::default(),
         });

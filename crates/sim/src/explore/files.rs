@@ -154,7 +154,7 @@ impl Files {
         let marks = Marks::new(1);
         let mut files = Files { id, name, holders, marks, histories, pieces, locks, truncated, clock: 0, digest: 0 };
         // The data node is lent the file after the second write; with the first one it has asked the home which part that gave last.
-        for _ in 0..if sc.world.config.gives_parts { 3 } else { 1 } {
+        for _ in 0..if sc.world.config.writes.lends() { 3 } else { 1 } {
             files.call(&mut sc.world, 0, Call::Write(0, CELLS));
             files.wait(&mut sc.world, false);
         }

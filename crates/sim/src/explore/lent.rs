@@ -3,11 +3,11 @@
 use super::files::Call;
 use super::situations::{Script, Situation};
 use crate::world::{Commit, WorldConfig};
-use onpath_wire::tracking::Form;
+use onpath_wire::tracking::{Form, Writes};
 
-const LENDS: (u16, Form, fn(&mut WorldConfig)) = (2, Form::Owner, |config| config.gives_parts = true);
+const LENDS: (u16, Form, fn(&mut WorldConfig)) = (2, Form::Owner, |config| config.writes = Writes::Visible);
 const LENDS_DURABLY: (u16, Form, fn(&mut WorldConfig)) = (2, Form::Owner, |config| {
-    (config.gives_parts, config.commit) = (true, Commit::Sync);
+    (config.writes, config.commit) = (Writes::Visible, Commit::Sync);
 });
 
 pub(super) const OF_LENT: &[Situation] = &[

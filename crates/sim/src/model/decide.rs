@@ -217,6 +217,7 @@ impl Model {
             | Request::Resolve { .. }
             | Request::WriteBack { .. }
             | Request::WrittenBack { .. }
+            | Request::Learn { .. }
             | Request::Map { .. } => reads(Shape::Any),
         }
     }

@@ -4,7 +4,7 @@ use super::faults::FaultConfig;
 use onpath_meta::{ShardBounds, SyncPolicy};
 use onpath_path::IndexKind;
 use onpath_wire::secrets::Secrets;
-use onpath_wire::tracking::Form;
+use onpath_wire::tracking::{Form, Writes};
 
 /// When a client hears of its change (design.md, "Durability").
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,8 +48,8 @@ pub struct WorldConfig {
     pub power_loss: bool,
     /// When clients hear of changes.
     pub commit: Commit,
-    /// Homes lend files to data nodes, which answer writes of them (V-1).
-    pub gives_parts: bool,
+    /// Who answers writes of files (V-1).
+    pub writes: Writes,
     /// Sessions make files in two halves, the first of which waits for no disk.
     pub in_halves: bool,
     /// Virtual microseconds between two steps of a checkpoint; 0: none.
@@ -103,7 +103,7 @@ impl Default for WorldConfig {
             path_bytes: 1 << 20,
             path_index: IndexKind::Hi,
             path_loads: false,
-            gives_parts: false,
+            writes: Writes::Chain,
             loss: 0.0,
             duplicate: 0.0,
             reorder: 0.0,

@@ -10,7 +10,7 @@ use onpath_store::Recoverable;
 use onpath_wire::ids::{NodeId, RecordSeq, ShardId, Term};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
-use onpath_wire::tracking::Switches;
+use onpath_wire::tracking::{Switches, Writes};
 
 /// What a role is started with; the term is filled in.
 #[derive(Clone, Debug)]
@@ -141,6 +141,7 @@ pub(super) fn data_config(config: &WorldConfig, map: &ClusterMap, node: u16) -> 
         // No session of a world is bound.
         tickets: onpath_wire::secrets::Secrets::of_seed(1).inner.tickets(),
         outlived: config.commit != Commit::Sync,
+        deferred: true,
     })
 }
 
@@ -160,8 +161,8 @@ pub(super) fn shard_config(config: &WorldConfig, map: &ClusterMap, shard: ShardI
         switches: Switches::of(0..config.switches).expect("as many as there can be"),
         sync: config.sync,
         sticky_marks: true,
-        gives_parts: config.gives_parts,
-        shows_files: config.gives_parts,
+        writes: config.writes,
+        shows_files: config.writes == Writes::Visible,
         bounds: config.bounds,
     })
 }

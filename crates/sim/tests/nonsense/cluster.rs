@@ -20,9 +20,8 @@ use onpath_wire::ids::{Birth, NodeClass, NodeId, RecordSeq, RequestSeq, SessionI
 use onpath_wire::limits::BLOCK_BYTES;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
-use onpath_wire::secrets::Secrets;
-use onpath_wire::tracking::{Form, Switches, Tracking};
-use onpath_wire::{Packet, Wire, map::ClusterMap};
+use onpath_wire::tracking::{Form, Switches, Tracking, Writes};
+use onpath_wire::{Packet, Wire, map::ClusterMap, secrets::Secrets};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 
@@ -164,7 +163,7 @@ fn shard_of(number: u16, term: Term, map: &ClusterMap, (form, sync): (Form, Sync
         switches: Switches::ONE,
         sync,
         sticky_marks: true,
-        gives_parts: true,
+        writes: Writes::Visible,
         shows_files: true,
         bounds: ShardBounds::default(),
     })
@@ -174,8 +173,9 @@ const TERM: Term = Term(1);
 const NEXT_TERM: Term = Term(20);
 
 fn data_of(map: &ClusterMap, term: Term) -> DataNode {
-    let (map, cluster, tickets) = (map.clone(), CLUSTER, Secrets::of_seed(1).inner.tickets());
-    DataNode::new(DataConfig { node: 0, term, map, cluster, file_blocks: 4_096, files: 0, tickets, outlived: true })
+    let (map, tickets, [outlived, deferred]) = (map.clone(), Secrets::of_seed(1).inner.tickets(), [true; 2]);
+    let (node, cluster, file_blocks, files) = (0, CLUSTER, 4_096, 0);
+    DataNode::new(DataConfig { node, term, map, cluster, file_blocks, files, tickets, outlived, deferred })
 }
 
 impl Blocks {
@@ -194,8 +194,8 @@ impl Blocks {
             DiskOp::Reserve { .. } => DiskResult::Done,
             DiskOp::Read { file, offset, len } => {
                 let mut bytes = Vec::with_capacity(len as usize);
+                let zeros = Bytes::from_static(&[0; BLOCK_BYTES as usize]);
                 for place in places(file, offset, len.into()) {
-                    let zeros = Bytes::from_static(&[0; BLOCK_BYTES as usize]);
                     bytes.extend_from_slice(self.0.get(&place).unwrap_or(&zeros));
                 }
                 DiskResult::Bytes(bytes.into())

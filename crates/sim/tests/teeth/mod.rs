@@ -145,7 +145,7 @@ type Shape = fn(u64) -> SimConfig;
 /// A bug of data nodes, the scenario that needs its rule, and a shape of which random seeds notice it too, if they do.
 type BugOfData = (OfData, fn(), Option<Shape>);
 
-const OF_DATA_NODES: [BugOfData; 6] = [
+const OF_DATA_NODES: [BugOfData; 7] = [
     (OfData::FloorsForgotten, visible::a_part_that_was_taken_back_is_worth_nothing, Some(shapes::lent)),
     (
         OfData::PartsOfFormerLife,
@@ -156,6 +156,11 @@ const OF_DATA_NODES: [BugOfData; 6] = [
     (OfData::AnsweredForgotten, visible::a_repeated_write_that_was_answered_is_answered_again, None),
     (OfData::InstallsOverOthers, visible::network::an_entry_shows_one_file_at_a_time, None),
     (OfData::AnswersPastTable, visible::network::the_table_shows_what_is_pending, Some(shapes::lent_in_tables)),
+    (
+        OfData::AnswersInOnePhase,
+        visible::two_phase::a_write_returns_when_its_session_has_told_the_home,
+        Some(shapes::lent_in_two_phases),
+    ),
 ];
 
 #[test]

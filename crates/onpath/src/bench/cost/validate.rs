@@ -22,6 +22,7 @@ use onpath_sim::cost::{
 use onpath_wire::ids::{InodeId, NodeId, SessionId};
 use onpath_wire::packet::Packet;
 use onpath_wire::shown::Shown;
+use onpath_wire::tracking::Writes;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Barrier, Mutex};
@@ -168,7 +169,8 @@ fn measure(case: &Case, dir: &Path, files: u64) -> anyhow::Result<Outcome> {
         memory_bytes: None,
         path: None,
         tracking: TrackingOptions::default(),
-        visible_writes: false,
+        writes: Writes::Chain,
+        deferred: true,
     };
     let server = ServerBuilder::open(dir, options, Arc::new(Unwatched))?.start()?;
     let threads = (0..case.threads).map(|_| Mutex::default()).collect();

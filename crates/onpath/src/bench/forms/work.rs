@@ -1,6 +1,6 @@
 //! What is asked of a form, and how long it takes.
 
-use crate::bench::net::client::{Client, Load, create, getattr};
+use crate::bench::net::client::{Client, Found, Load, create, getattr};
 use onpath_session::fs::FsOp;
 use onpath_wire::ids::InodeId;
 use onpath_wire::map::ClusterMap;
@@ -169,6 +169,7 @@ impl Work<'_> {
         window: usize,
         ask: impl Fn(usize) -> FsOp + Send + 'static,
     ) -> anyhow::Result<(Vec<u32>, f64)> {
+        let ask = move |number: usize, _: &Found| ask(number);
         let done = self.client.run(Load { count, window, ask: Box::new(ask), timed: |_| true })?;
         if done.found.iter().any(|(_, handle)| handle.is_some()) {
             self.client.close(&done.found)?;

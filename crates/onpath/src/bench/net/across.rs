@@ -1,6 +1,6 @@
 //! Renames and removals that more than one host takes part in: three hosts with a shard each, one request under way.
 
-use super::client::{Client, Load};
+use super::client::{Ask, Client, Found, Load};
 use super::report::Case;
 use super::servers::Shape;
 use super::{Asked, Site, median};
@@ -44,10 +44,10 @@ impl Names {
         names.into_iter().find(here).expect("one of so many names is at each shard")
     }
 
-    fn rename(&self, from: Places, to: Places) -> Box<dyn Fn(usize) -> FsOp + Send> {
+    fn rename(&self, from: Places, to: Places) -> Ask {
         let names = self.clone();
         let parent = self.dir;
-        Box::new(move |number| {
+        Box::new(move |number, _| {
             let (from, name) = (names.of(from, number), names.of(to, number));
             FsOp::Rename { from_parent: parent, from, parent, name, flags: 0 }
         })
@@ -61,7 +61,7 @@ pub(super) fn measure(site: &Site<'_>, case: Case) -> anyhow::Result<Asked> {
         let names = Names { dir: client.directory("dir")?, map };
         let count = site.args.operations as usize;
         made(client, &names, count)?;
-        let run = |ask: Box<dyn Fn(usize) -> FsOp + Send>| {
+        let run = |ask: Ask| {
             let begin = client.traffic();
             let done = client.run(Load { count, window: 1, ask, timed: |_| true })?;
             let bytes = client.traffic().bytes_since(begin);
@@ -75,13 +75,13 @@ pub(super) fn measure(site: &Site<'_>, case: Case) -> anyhow::Result<Asked> {
         if case == Case::RenameAcrossThird {
             return Ok(renamed);
         }
-        run(Box::new(move |number| FsOp::Unlink { parent: names.dir, name: names.of(LAST, number) }))
+        run(Box::new(move |number, _| FsOp::Unlink { parent: names.dir, name: names.of(LAST, number) }))
     })
 }
 
 fn made(client: &Client, names: &Names, count: usize) -> anyhow::Result<()> {
     let places = names.clone();
-    let ask = move |number| super::client::create_named(places.dir, places.of(BORN, number));
+    let ask = move |number, _: &Found| super::client::create_named(places.dir, places.of(BORN, number));
     let made = client.run(Load { count, window: AT_ONCE.min(count), ask: Box::new(ask), timed: |_| false })?;
     client.close(&made.found)
 }

@@ -24,12 +24,18 @@ use std::time::{Duration, Instant};
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The inodes and handles in answers, in the order of arrival.
+pub(in crate::bench) type Found = [(InodeId, Option<Handle>)];
+
+/// What the request of a number asks for, when something was found.
+pub(in crate::bench) type Ask = Box<dyn Fn(usize, &Found) -> FsOp + Send>;
+
 /// Things to ask for, one after the other or several at a time.
 pub(in crate::bench) struct Load {
     pub(in crate::bench) count: usize,
     pub(in crate::bench) window: usize,
-    /// What the request of that number asks for.
-    pub(in crate::bench) ask: Box<dyn Fn(usize) -> FsOp + Send>,
+    /// What the request of that number asks for, when this was found.
+    pub(in crate::bench) ask: Ask,
     /// Whether how long it takes is of interest.
     pub(in crate::bench) timed: fn(usize) -> bool,
 }
@@ -55,6 +61,10 @@ struct Running {
 }
 
 impl Running {
+    fn op(&self, number: usize) -> FsOp {
+        (self.load.ask)(number, &self.outcome.found)
+    }
+
     fn ask(&mut self, place: usize) -> Option<SessionIn> {
         let number = self.next;
         if number >= self.load.count {
@@ -62,7 +72,7 @@ impl Running {
         }
         self.next += 1;
         let unique = (number * self.load.window + place) as u64 + 1;
-        let request = FsRequest { unique, caller: Caller::default(), op: (self.load.ask)(number), by_ways: None };
+        let request = FsRequest { unique, caller: Caller::default(), op: self.op(number), by_ways: None };
         self.asked[place] = Instant::now(); // what the echo sends is made before its clock is read, too
         Some(SessionIn::Fs(request))
     }
@@ -78,7 +88,7 @@ impl Running {
             Ok(FsReply::Entry(attr) | FsReply::Attr { attr, .. }) => self.outcome.found.push((attr.id, None)),
             Ok(FsReply::Created { attr, opened, .. }) => self.outcome.found.push((attr.id, Some(opened.handle))),
             Ok(_) => {}
-            Err(errno) => return Err(format!("{:?} of the measurement: {errno}", (self.load.ask)(number))),
+            Err(errno) => return Err(format!("{:?} of the measurement: {errno}", self.op(number))),
         }
         self.answered += 1;
         Ok(self.ask(place))
@@ -192,7 +202,8 @@ impl Client {
     /// Asks for one thing and gives the inode of the answer.
     pub(in crate::bench) fn one(&self, op: &FsOp) -> anyhow::Result<InodeId> {
         let op = op.clone();
-        let outcome = self.run(Load { count: 1, window: 1, ask: Box::new(move |_| op.clone()), timed: |_| false })?;
+        let outcome =
+            self.run(Load { count: 1, window: 1, ask: Box::new(move |_, _| op.clone()), timed: |_| false })?;
         outcome.found.first().map(|(id, _)| *id).context("an answer without an inode")
     }
 
@@ -207,7 +218,7 @@ impl Client {
     pub(in crate::bench) fn close(&self, found: &[(InodeId, Option<Handle>)]) -> anyhow::Result<()> {
         let handles: Vec<Handle> = found.iter().filter_map(|(_, handle)| *handle).collect();
         let (count, window) = (handles.len(), 64);
-        let ask = move |number: usize| FsOp::Release { handle: handles[number], flock_owner: None };
+        let ask = move |number: usize, _: &Found| FsOp::Release { handle: handles[number], flock_owner: None };
         ensure!(count > 0, "nothing was opened");
         self.run(Load { count, window, ask: Box::new(ask), timed: |_| false }).map(drop)
     }
@@ -244,7 +255,7 @@ impl Traffic {
     }
 
     /// Bytes that each of so many requests has sent and received since then.
-    pub(super) fn bytes_each(&self, before: Traffic, requests: usize) -> (usize, usize) {
+    pub(in crate::bench) fn bytes_each(&self, before: Traffic, requests: usize) -> (usize, usize) {
         let each = |now: (u64, u64), then: (u64, u64)| (now.1 - then.1) as usize / requests.max(1);
         (each(self.sent, before.sent), each(self.received, before.received))
     }

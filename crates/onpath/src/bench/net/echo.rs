@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How messages travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Way {
+pub(in crate::bench) enum Way {
     /// One a system call.
     One,
     /// Several a system call: sendmmsg and recvmmsg.
@@ -91,7 +91,7 @@ fn again<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
 }
 
 /// An echo to be asked.
-pub(super) struct Echo {
+pub(in crate::bench) struct Echo {
     _child: Child,
     socket: UdpSocket,
     /// Of the other process.
@@ -103,7 +103,7 @@ pub(super) struct Echo {
 
 impl Echo {
     /// Starts the other process on one CPU; this thread goes on on the other.
-    pub(super) fn start(
+    pub(in crate::bench) fn start(
         way: Way,
         wait: WaitMode,
         (request, reply): (usize, usize),
@@ -128,7 +128,7 @@ impl Echo {
     }
 
     /// One after the other: how long each took, ns.
-    pub(super) fn latencies(&self, count: usize) -> anyhow::Result<Vec<u32>> {
+    pub(in crate::bench) fn latencies(&self, count: usize) -> anyhow::Result<Vec<u32>> {
         let mut bytes = [0; BYTES_MAX];
         let mut all = Vec::with_capacity(count);
         let mut begin = Instant::now();
@@ -145,7 +145,7 @@ impl Echo {
     }
 
     /// `window` at a time: answers a second.
-    pub(super) fn rate(&self, count: usize, window: usize) -> anyhow::Result<f64> {
+    pub(in crate::bench) fn rate(&self, count: usize, window: usize) -> anyhow::Result<f64> {
         let mut packets = Packets::new();
         let mut bytes = vec![0; MANY * BYTES_MAX];
         let send = |packets: &mut Packets, messages: usize| match self.way {

@@ -6,12 +6,11 @@
 mod across;
 pub(super) mod client;
 pub(super) mod dirty_set;
-mod echo;
+pub(super) mod echo;
 mod packets;
 pub(super) mod place;
 pub(super) mod report;
 pub(super) mod servers;
-mod writes;
 
 pub(super) use echo::{EchoArgs, serve as serve_echo};
 
@@ -19,7 +18,7 @@ use crate::bench::fixed_secrets;
 use crate::cli::{WaitMode, absolute};
 use anyhow::ensure;
 use clap::{Args, value_parser};
-use client::{Client, Load, create, getattr};
+use client::{Ask, Client, Found, Load, create, getattr};
 use dirty_set::{Counts, in_use, uninterrupted};
 use echo::{Echo, Way};
 use onpath_session::fs::FsOp;
@@ -61,9 +60,6 @@ pub(crate) struct NetArgs {
         default_value = "getattr,create,create-network,create-marked,create-after-stat"
     )]
     cases: Vec<Case>,
-    /// Bytes of a write.
-    #[arg(long, default_value_t = 4_096, value_parser = value_parser!(u32).range(1..=i64::from(writes::BYTES_MAX)))]
-    bytes: u32,
     /// Metadata shards.
     #[arg(long, default_value_t = 2, value_parser = value_parser!(u16).range(1..=64))]
     shards: u16,
@@ -131,11 +127,6 @@ impl Site<'_> {
                 self.compare(report, case, &across::measure(self, case)?)?;
             }
         }
-        for case in [Case::Write, Case::WriteVisible] {
-            if wanted(case) && self.wait == WaitMode::Block {
-                self.compare(report, case, &writes::measure(self, case)?)?;
-            }
-        }
         for case in [Case::CreateNetwork, Case::CreateMarked, Case::CreateAfterStat] {
             if wanted(case) && self.wait == WaitMode::Block {
                 self.compare(report, case, &uninterrupted(|| self.network(case))?)?;
@@ -165,9 +156,9 @@ impl Site<'_> {
         self.started(Shape::OWNER, self.args.shards, |client, _| {
             let dir = client.directory("dir")?;
             let run = |prefix: &'static str, count: usize, window: usize, file: Option<InodeId>| {
-                let ask: Box<dyn Fn(usize) -> FsOp + Send> = match file {
-                    Some(id) => Box::new(move |_| getattr(id)),
-                    None => Box::new(move |number| create(dir, prefix, number)),
+                let ask: Ask = match file {
+                    Some(id) => Box::new(move |_, _| getattr(id)),
+                    None => Box::new(move |number, _| create(dir, prefix, number)),
                 };
                 let begin = client.traffic();
                 let done = client.run(Load { count, window, ask, timed: |_| true })?;
@@ -204,7 +195,7 @@ impl Site<'_> {
                 let away = move |number: &usize| {
                     !marks || map.shard(map.site(dir, format!("{prefix}{number}").as_bytes())) != map.home(dir)
                 };
-                let ask = move |number: usize| match number % 2 {
+                let ask = move |number: usize, _: &Found| match number % 2 {
                     0 if looks => getattr(dir),
                     _ => create(dir, prefix, (TRIES * number..).find(&away).unwrap_or(number)),
                 };
@@ -244,7 +235,7 @@ impl Site<'_> {
     }
 }
 
-pub(super) fn median(mut all: Vec<u32>) -> f64 {
+pub(in crate::bench) fn median(mut all: Vec<u32>) -> f64 {
     all.sort_unstable();
     all.get(all.len() / 2).copied().unwrap_or(0).into()
 }

@@ -29,10 +29,6 @@ pub(crate) enum Case {
     RenameAcrossThird,
     /// unlink(2) of the only name of a file whose inode another host has.
     UnlinkAcross,
-    /// write(2) behind the end of a file whose bytes another host has than its inode: the home answers.
-    Write,
-    /// The same where the data node answers.
-    WriteVisible,
 }
 
 /// One case in one round.

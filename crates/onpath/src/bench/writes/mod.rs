@@ -1,0 +1,97 @@
+//! `onpath bench writes`: who answers a write(2), and when its home hears of it; in turn.
+//!
+//! A round starts the servers of every form anew, in processes of their own on a directory that is empty: two hosts with shards and data,
+//! and one with a switch, which only the form with tables asks. A form is compared with the first one of the same round, and a write with
+//! an echo of messages as long.
+
+mod form;
+mod report;
+mod work;
+
+use crate::bench::net::client::Client;
+use crate::bench::net::dirty_set::{in_use, uninterrupted};
+use crate::bench::net::place::{cpus, own_cpus};
+use crate::bench::net::servers::Servers;
+use crate::cli::{WaitMode, absolute};
+use anyhow::ensure;
+use clap::{Args, value_parser};
+use form::Form;
+use report::{Measured, Report};
+use std::path::PathBuf;
+use work::Work;
+
+/// Most requests of a measurement.
+const OPERATIONS_MAX: i64 = 100_000;
+/// Most requests under way.
+const WINDOW_MAX: i64 = 1_024;
+/// Most bytes of a write: an echo is as long.
+const BYTES_MAX: i64 = 7_680;
+
+/// Arguments of `onpath bench writes`.
+#[derive(Args, Debug)]
+pub(crate) struct WritesArgs {
+    /// Requests of each measurement.
+    #[arg(long, default_value_t = 2_000, value_parser = value_parser!(u32).range(100..=OPERATIONS_MAX))]
+    operations: u32,
+    /// How often everything is repeated.
+    #[arg(long, default_value_t = 7, value_parser = value_parser!(u32).range(1..=1_000))]
+    rounds: u32,
+    /// Requests under way at a time where there are several, each to a file of its own.
+    #[arg(long, default_value_t = 64, value_parser = value_parser!(u32).range(2..=WINDOW_MAX))]
+    window: u32,
+    /// Bytes of a write.
+    #[arg(long, default_value_t = 4_096, value_parser = value_parser!(u32).range(1..=BYTES_MAX))]
+    bytes: u32,
+    /// Forms; each is compared with the first.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "chain,two-phase,owner,owner-at-once,network")]
+    forms: Vec<Form>,
+    /// Where the servers keep their state; the directory for temporary files otherwise.
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Compare two builds of onpath by this benchmark, in turn: give it twice.
+    #[arg(long = "binary", value_name = "PATH")]
+    binaries: Vec<PathBuf>,
+    /// Give results as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &WritesArgs) -> anyhow::Result<()> {
+    if !args.binaries.is_empty() {
+        return super::builds::compare(&args.binaries, args.rounds, args.json);
+    }
+    for (at, form) in args.forms.iter().enumerate() {
+        ensure!(!args.forms[..at].contains(form), "--forms: {} is asked for twice", form.name());
+    }
+    let (cpu, _) = cpus(WaitMode::Block, &own_cpus()?)?;
+    let mut report = Report::new(args, cpu);
+    for round in 0..args.rounds as usize {
+        // None is always first.
+        let order = args.forms.iter().cycle().skip(round % args.forms.len()).take(args.forms.len());
+        for &form in order {
+            report.add(uninterrupted(|| {
+                eprintln!("round {} of {}: {}", round + 1, args.rounds, form.name());
+                measure(args, form, round, cpu)
+            })?);
+        }
+    }
+    report.print(args.json)
+}
+
+/// A form in a round.
+fn measure(args: &WritesArgs, form: Form, round: usize, cpu: usize) -> anyhow::Result<Measured> {
+    let parent = absolute(&args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
+    let dir = tempfile::Builder::new().prefix("onpath-bench-writes").tempdir_in(parent)?;
+    let servers = Servers::start(form.shape(), WaitMode::Block, form::HOSTS, dir.path(), cpu)?;
+    let (writer, reader) =
+        (Client::start(&servers, WaitMode::Block, cpu)?, Client::start(&servers, WaitMode::Block, cpu)?);
+    if form == Form::Network {
+        in_use(&servers, &writer)?;
+    }
+    let (operations, window, bytes) = (args.operations as usize, args.window as usize, args.bytes as usize);
+    let work = Work { servers: &servers, writer: &writer, reader: &reader, operations, window, bytes, form, cpu };
+    let (phases, echo_us) = work.all()?;
+    writer.stop()?;
+    reader.stop()?;
+    Ok(Measured { form, round, phases, echo_us })
+}
