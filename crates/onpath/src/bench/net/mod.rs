@@ -21,7 +21,6 @@ use clap::{Args, value_parser};
 use client::{Ask, Client, Found, Load, create, getattr};
 use dirty_set::{Counts, in_use, uninterrupted};
 use echo::{Echo, Way};
-use onpath_session::fs::FsOp;
 use onpath_wire::ids::InodeId;
 use onpath_wire::map::ClusterMap;
 use place::{cpus, own_cpus};
