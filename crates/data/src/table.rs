@@ -143,7 +143,7 @@ fn install(core: &mut Node, tracking: Tracking, from: Caller, inode: InodeId) ->
     state.table.last += 1;
     let (entry, home) = (state.config.map.entry(inode), state.config.map.home(inode));
     let (switch, epoch) = tracking.table_of(entry);
-    let install = (state.table.last, pending.metadata());
+    let install = (state.table.last, pending.metadata(&state.config.tickets));
     Some((switch, InNet::install(state.config.cluster, epoch, entry, install, home, Some(from.node))))
 }
 

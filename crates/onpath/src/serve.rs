@@ -65,6 +65,10 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
         tracing::warn!(
             "this cluster has no key: whoever can send UDP to it is a client, and is believed to be any user"
         );
+    } else if cluster.shows_writes_in_clear_text() {
+        tracing::warn!(
+            "who can read the datagrams of this cluster learns sizes and times of files that are written: visibility_clear_text = true"
+        );
     }
     let member = Member::start(config)?;
     // It is told other keys as long as this host serves.
@@ -237,7 +241,7 @@ fn member(cluster: &Cluster, host: &Host) -> anyhow::Result<MemberConfig> {
                 switches: cluster.switches(),
                 sticky_marks: cluster.sticky_marks,
                 sync: cluster.sync_directories,
-                files: keys.is_none(),
+                files: keys.is_none() || cluster.visibility_clear_text,
             },
             writes: cluster.writes,
             deferred: cluster.deferred,

@@ -1,10 +1,13 @@
 //! Messages of data nodes (design.md, "Data"). File bytes travel as the packet's bulk.
 
-use crate::codec::{Blob, Reader, Wire, WireError};
+mod pending;
+
+pub use pending::Pending;
+
+use crate::codec::{Blob, Wire, WireError};
 use crate::errno::Errno;
 use crate::identity::Refusal;
 use crate::ids::{DataId, InodeId, LogSeq, RecordSeq, RequestSeq, SessionId, Stamp, Term, TrackingEpoch};
-use crate::innet::{METADATA_BYTES, Metadata};
 use crate::limits::{BLOCK_BYTES, FILE_BYTES_MAX, HANDED_OVER_MAX, UNDONE_MAX};
 use crate::ticket::Ticket;
 use crate::tracking::Tracking;
@@ -66,43 +69,6 @@ wire_struct! {
         pub last: LogSeq,
         /// Their highest stamp.
         pub stamp: Stamp,
-    }
-}
-
-wire_struct! {
-    /// What a data node leaves in the visibility table of a switch with a write that it answers (V-8).
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct Pending {
-        /// All answered writes of the file that its home has yet to learn: they are of one cut.
-        pub writes: Answered,
-        /// Who is answered.
-        pub session: SessionId,
-        /// Its request.
-        pub request: RequestSeq,
-    }
-}
-
-impl Pending {
-    /// As the table keeps it: behind the message there are zeros.
-    pub fn metadata(&self) -> Metadata {
-        let (mut bytes, mut encoded) = ([0; METADATA_BYTES], Vec::with_capacity(METADATA_BYTES));
-        self.put(&mut encoded);
-        bytes[..encoded.len()].copy_from_slice(&encoded);
-        Metadata(bytes)
-    }
-
-    /// What a table has told.
-    ///
-    /// # Errors
-    /// No such message, something other than zeros behind it, or more bytes or blocks than a file has.
-    pub fn of(metadata: &Metadata) -> Result<Pending, WireError> {
-        let mut r = Reader::new(&metadata.0);
-        let pending = Pending::take(&mut r)?;
-        let rest = r.bytes(r.remaining())?;
-        if rest.iter().any(|&byte| byte != 0) || !pending.writes.can_be_true() {
-            return Err(WireError::Bad("pending writes of a file"));
-        }
-        Ok(pending)
     }
 }
 

@@ -113,7 +113,7 @@ hidden! {
 }
 
 hidden! {
-    /// Key of the [`Ticket`]s of open files.
+    /// Key of the [`Ticket`]s of open files, and of what data nodes leave in tables of switches: homes and data nodes have it.
     TicketKey
 }
 
@@ -235,6 +235,13 @@ impl MarkKey {
 }
 
 impl TicketKey {
+    /// The hash of what a table says of pending writes. It is not as long as what a ticket says, so neither stands for the other.
+    pub(crate) fn hash_of_pending(&self, bytes: &[u8]) -> u64 {
+        let mut hasher = SipHasher24::new_with_key(&self.0);
+        hasher.write(bytes);
+        u128::from(hasher.finish128()) as u64
+    }
+
     /// The hash of what a ticket of that session says.
     pub(crate) fn hash(&self, session: SessionNumber, ticket: &Ticket) -> u64 {
         let Ticket { data, cut, rights, until_s, .. } = *ticket;

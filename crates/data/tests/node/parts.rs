@@ -117,7 +117,11 @@ fn installed(sent: &Sent) -> (u16, u32, Pending) {
     match sent.innet {
         Some(InNet::Visibility(install)) => {
             assert_eq!(install.op(), Some(VisibilityOp::Install));
-            (install.epoch, install.ts, Pending::of(&install.metadata).expect("what is pending"))
+            (
+                install.epoch,
+                install.ts,
+                Pending::of(&install.metadata, &Secrets::of_seed(1).inner.tickets()).expect("what is pending"),
+            )
         }
         other => panic!("{other:?}"),
     }

@@ -74,7 +74,7 @@ fn believed(state: &State, id: InodeId, looked: &Looked) -> Option<Option<Pendin
         VisibilityResult::None => Some(None),
         // Of a file with the same fingerprint: nothing is pending of this one.
         VisibilityResult::Pending => {
-            let pending = Pending::of(&look.metadata).ok()?;
+            let pending = Pending::of(&look.metadata, &state.tickets).ok()?;
             Some(Some(pending).filter(|pending| pending.writes.data.inode == id))
         }
         _ => None,
@@ -89,7 +89,7 @@ pub(crate) fn installed(core: &mut Core, install: &Visibility) {
     if is_shown {
         return;
     }
-    match Pending::of(&install.metadata) {
+    match Pending::of(&install.metadata, &core.state.tickets) {
         Ok(pending) if core.state.is_home(pending.writes.data.inode) => {
             let running = &mut core.state.running;
             // Of a copy, or if too much is under way, nothing comes: the session asks its data node again.

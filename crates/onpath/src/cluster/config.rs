@@ -95,6 +95,8 @@ struct WrittenCluster {
     marks: Option<Spanned<String>>,
     writes: Option<Spanned<String>>,
     learning: Option<Spanned<String>>,
+    #[serde(default)]
+    visibility_clear_text: bool,
     sync_directories: Option<Spanned<String>>,
     key_file: Option<PathBuf>,
 }
@@ -140,6 +142,8 @@ pub(crate) struct Cluster {
     pub(crate) sticky_marks: bool,
     /// Who answers writes of files.
     pub(crate) writes: Writes,
+    /// Where clients have keys, too, tables of switches show sizes and times of pending writes.
+    pub(crate) visibility_clear_text: bool,
     /// Data nodes tell homes of many files together, a little later.
     pub(crate) deferred: bool,
     /// Which directories go into *sync*.
@@ -200,6 +204,11 @@ impl Host {
 }
 
 impl Cluster {
+    /// Whether sizes and times of pending writes go through switches although the rest is sealed.
+    pub(crate) fn shows_writes_in_clear_text(&self) -> bool {
+        self.visibility_clear_text && self.writes == Writes::Visible && self.tracking == Form::Network
+    }
+
     /// Reads and checks a configuration.
     pub(crate) fn read(file: &Path) -> Result<Cluster, ConfigError> {
         let text = std::fs::read_to_string(file);
@@ -313,6 +322,7 @@ impl Check<'_> {
             tracking: self.one_of(of.tracking.as_ref(), "cluster.tracking", TRACKING)?,
             sticky_marks: self.one_of(of.marks.as_ref(), "cluster.marks", MARKS)?,
             writes: self.one_of(of.writes.as_ref(), "cluster.writes", WRITES)?,
+            visibility_clear_text: of.visibility_clear_text,
             deferred: self.one_of(of.learning.as_ref(), "cluster.learning", LEARNING)?,
             sync_directories: self.one_of(of.sync_directories.as_ref(), "cluster.sync_directories", SYNC)?,
             key_file: of.key_file.as_ref().map(|key| self.file.with_file_name("").join(key)),

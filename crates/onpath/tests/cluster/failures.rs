@@ -229,6 +229,7 @@ fn hosts_under_load() {
 }
 
 const NETWORK: Shape = Shape {
+    clear_text: false,
     paths: &[],
     path_hosts: 0,
     servers: 3,

@@ -27,17 +27,27 @@ fn counted(cluster: &Cluster, counters: &[&str]) -> u64 {
 /// The switch's table tells readers what is pending; without the switch homes ask, and when it is back it tells again.
 #[test]
 fn a_table_shows_writes_to_other_hosts() {
-    shows_writes("cluster::a_table_shows_writes_to_other_hosts", false);
+    shows_writes("cluster::a_table_shows_writes_to_other_hosts", false, false);
 }
 
 #[test]
 fn a_table_in_the_kernel_shows_writes_to_other_hosts() {
-    shows_writes("cluster::a_table_in_the_kernel_shows_writes_to_other_hosts", true);
+    shows_writes("cluster::a_table_in_the_kernel_shows_writes_to_other_hosts", true, false);
 }
 
-fn shows_writes(test: &str, xdp: bool) {
+/// With keys, if who serves the cluster says that sizes and times may be read on the way.
+#[test]
+fn a_table_shows_writes_where_clients_have_keys() {
+    shows_writes("cluster::a_table_shows_writes_where_clients_have_keys", false, true);
+}
+
+fn shows_writes(test: &str, xdp: bool, clear_text: bool) {
     let Some(site) = Site::new(test) else { return };
-    let shape = Shape { switches: 1, xdp, init: IN_TABLES, ..Shape::default() };
+    let key = site.root().join("the.key");
+    let key_file = ["--key-file", key.to_str().expect("UTF-8")];
+    let key_file = key_file.into_iter().filter(|_| clear_text);
+    let init: Vec<&str> = IN_TABLES.iter().copied().chain(key_file).collect();
+    let shape = Shape { switches: 1, xdp, init: &init, clear_text, ..Shape::default() };
     let Some(mut cluster) = Cluster::start(test, &site, shape) else { return };
     let switch = cluster.servers();
     let mounts = [0, 1].map(|client| cluster.mount(&site, client, &["--cache", "none"]));

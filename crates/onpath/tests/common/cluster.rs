@@ -31,6 +31,8 @@ pub struct Shape<'a> {
     pub disks: u64,
     /// Whether the real-time clock of each host can be set.
     pub clocks: bool,
+    /// Tables show writes where clients have keys, too.
+    pub clear_text: bool,
 }
 
 impl Default for Shape<'_> {
@@ -46,6 +48,7 @@ impl Default for Shape<'_> {
             meta_memory: None,
             disks: 0,
             clocks: false,
+            clear_text: false,
         }
     }
 }
@@ -142,9 +145,11 @@ impl Cluster {
             text.push_str(&format!("\n[[host]]\nname = {name:?}\nnumber = {number}\naddress = {address:?}\n"));
             text.push_str(&format!("directory = {directory:?}\npath = true\n"));
         }
-        let visible = std::env::var("ONPATH_WRITES").is_ok_and(|writes| writes == "visible");
-        if visible && !text.contains("\nwrites = ") {
-            text = text.replacen("\ntracking = ", "\nwrites = \"visible\"\ntracking = ", 1);
+        if let Some(writes) = std::env::var("ONPATH_WRITES").ok().filter(|_| !text.contains("\nwrites = ")) {
+            text = text.replacen("\ntracking = ", &format!("\nwrites = {writes:?}\ntracking = "), 1);
+        }
+        if shape.clear_text {
+            text = text.replacen("\ntracking = ", "\nvisibility_clear_text = true\ntracking = ", 1);
         }
         if let Some(memory) = shape.meta_memory {
             text = text.replace("data = true\n", &format!("data = true\nmeta_memory = \"{memory}\"\n"));

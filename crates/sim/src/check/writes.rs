@@ -77,7 +77,7 @@ impl Checker {
     pub(super) fn installed(&mut self, packet: &Packet) {
         if let Some(InNet::Visibility(install)) = packet.innet.as_deref()
             && install.result() == Some(VisibilityResult::Installed)
-            && let Ok(pending) = Pending::of(&install.metadata)
+            && let Ok(pending) = Pending::unproven(&install.metadata)
         {
             self.written(pending.writes.data.inode, pending.writes.last);
         }

@@ -87,6 +87,20 @@ pub(crate) fn an_entry_shows_one_file_at_a_time() {
     assert_eq!(pair.shown().size, BYTES + 100);
 }
 
+/// V-15: somebody tells the home of writes in the name of the switch. It asks the data node.
+#[test]
+fn what_no_data_node_has_said_is_not_believed() {
+    let mut pair = lent();
+    pair.sc.world.forge_all();
+    let mut size = BYTES + 100;
+    for _ in 0..8 {
+        pair.write(size);
+        size += 100;
+        assert_eq!(pair.shown().size, size);
+    }
+    assert!(pair.sc.world.counters().faults.forged > 8);
+}
+
 /// V-11: a switch that was rebooted shows nothing, and nothing is lost: homes ask until all that was pending is learned.
 #[test]
 pub(crate) fn a_table_that_was_lost_shows_nothing_until_all_is_learned() {

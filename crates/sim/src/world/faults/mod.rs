@@ -13,6 +13,7 @@ pub(super) use full::Asked;
 use super::World;
 use links::{Cut, Slow};
 use onpath_wire::ids::NodeId;
+use onpath_wire::innet::Metadata;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -35,7 +36,7 @@ pub struct FaultConfig {
     pub torn_percent: u32,
     /// Of 100 power losses so many leave wrong bits in what was not durable.
     pub flipped_percent: u32,
-    /// Of 100 marks so many are answered by somebody who is no switch, but knows all that is said, except the key of marks.
+    /// Of 100 marks, looks and installs so many are answered by somebody who is no switch, but knows all that is said, except keys.
     pub forged_percent: u32,
 }
 
@@ -66,7 +67,7 @@ pub struct FaultCounters {
     pub flipped: u64,
     /// Blocks of data files that a power loss left torn or with wrong bits.
     pub spoilt_blocks: u64,
-    /// Answers to marks that no switch gave.
+    /// Answers that no switch gave.
     pub forged: u64,
     /// Sessions that died.
     pub deaths: u64,
@@ -108,11 +109,14 @@ pub(super) struct Faults {
     planned: Vec<(u64, Fault)>,
     cuts: Vec<Cut>,
     slow: Vec<Slow>,
+    /// What was seen last on its way to the table of a switch.
+    installed: Metadata,
 }
 
 impl Faults {
     pub(super) fn new(seed: u64) -> Faults {
-        Faults { rng: ChaCha8Rng::seed_from_u64(seed ^ 0xfa_0175), planned: vec![], cuts: vec![], slow: vec![] }
+        let rng = ChaCha8Rng::seed_from_u64(seed ^ 0xfa_0175);
+        Faults { rng, planned: vec![], cuts: vec![], slow: vec![], installed: Metadata::default() }
     }
 }
 
