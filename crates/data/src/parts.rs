@@ -28,14 +28,23 @@ struct Held {
     used_us: u64,
 }
 
+/// Which parts of a home do not count.
+#[derive(Clone, Copy, Debug, Default)]
+struct Floor {
+    /// None up to this one.
+    upto: MergePart,
+    /// The home is asked which it gave last.
+    asked: bool,
+    /// It has said that to this process: before, none counts. What it says of its own accord may have been said to a former one, and come
+    /// late.
+    answered: bool,
+}
+
 /// What a node has and owes.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     held: HashMap<InodeId, Held>,
-    /// Of each home that has said so: no part up to this one counts.
-    floors: BTreeMap<ShardId, MergePart>,
-    /// Homes that were asked, and have not answered.
-    asked: BTreeSet<ShardId>,
+    floors: BTreeMap<ShardId, Floor>,
     /// Writes that were answered, and whose homes have not learned them.
     unlearned: BTreeMap<InodeId, BTreeSet<RecordSeq>>,
     writes: usize,
@@ -82,9 +91,14 @@ impl Parts {
 
     /// A home has said that no part up to this one counts.
     pub(crate) fn raise_floor(&mut self, home: ShardId, floor: MergePart) {
-        self.asked.remove(&home);
         let known = self.floors.entry(home).or_default();
-        *known = floor.max(*known);
+        known.upto = floor.max(known.upto);
+    }
+
+    /// A home has said which part it gave last.
+    pub(crate) fn gave(&mut self, home: ShardId, last: MergePart) {
+        self.raise_floor(home, last);
+        self.floors.entry(home).or_default().answered = true;
     }
 
     /// A home takes the part of a file back.
@@ -101,10 +115,10 @@ impl Parts {
         self.raise_floor(home, floor);
     }
 
-    /// What a home has said: no part up to this one counts; none if it has said nothing to this process.
+    /// No part of a home up to this one counts; none if no part at all does.
     pub(crate) fn floor(&self, home: ShardId) -> Option<MergePart> {
-        let unheard = planted::is(Planted::PartsOfFormerLife).then(MergePart::default);
-        self.floors.get(&home).copied().or(unheard)
+        let floor = self.floors.get(&home).copied().unwrap_or_default();
+        (floor.answered || planted::is(Planted::PartsOfFormerLife)).then_some(floor.upto)
     }
 
     /// A write that was answered is recorded.
@@ -190,7 +204,7 @@ fn held(core: &mut Node, data: DataId, cut: u32, shown: Option<MergePart>) -> Op
     let part = shown?;
     let home = config.map.home(data.inode);
     let Some(floor) = parts.floor(home) else {
-        if parts.asked.insert(home) {
+        if !std::mem::replace(&mut parts.floors.entry(home).or_default().asked, true) {
             core.start(Job::AskPart(home));
         }
         return None;

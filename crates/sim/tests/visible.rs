@@ -1,6 +1,7 @@
 //! Writes that a data node answers (V-1 to V-6): files whose home is in one process and whose bytes are in another.
 
 pub(crate) mod network;
+mod schedules;
 pub(crate) mod two_phase;
 
 use onpath_session::fs::{FsOp, FsReply, FsResult, Handle, OpenMode};

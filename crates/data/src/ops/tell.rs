@@ -122,7 +122,7 @@ pub(crate) async fn sweep(cx: &NodeCx) {
 pub(crate) async fn ask_part(cx: &NodeCx, home: ShardId) {
     let answer = cx.call(NodeId::shard(home), |core, call| packet(core, call, &Merge::PartAsk)).await;
     if let Ok(Peer::PartIs { part }) = answer.body::<Peer>() {
-        cx.with(|core| core.state.parts.raise_floor(home, part));
+        cx.with(|core| core.state.parts.gave(home, part));
     }
 }
 

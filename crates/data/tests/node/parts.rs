@@ -29,13 +29,23 @@ fn a_part_of_a_bound_session_is_not_believed() {
     }
 }
 
+/// A write of some file by which the node asks the file's home which part that gave last; the file is gone then.
+fn asks(world: &mut World, home: ShardId) {
+    let map = ClusterMap::even(2, Secrets::of_seed(1).placement);
+    let is_of_home = |file: &DataId| map.home(file.inode) == home;
+    let file = (10_000..).map(|number| data(number, 1)).find(is_of_home).expect("half of them are");
+    write(world, file, 0, 1);
+    world.drop_data(file);
+    world.heard.clear();
+}
+
 /// Files of shard 0, which has given the parts of all of them, and of which the node has answered two writes each.
 fn lent(world: &mut World, count: usize) -> Vec<DataId> {
     let map = ClusterMap::even(2, Secrets::of_seed(1).placement);
     let of_home = |file: &DataId| map.home(file.inode) == ShardId(0);
     let files: Vec<DataId> = (1..).map(|number| data(number, 1)).filter(of_home).take(count).collect();
     let part = |number| MergePart { term: Term(9), number, ..MergePart::default() };
-    world.call(&DataRequest::HandOver { inode: files[0].inode, floor: part(0) });
+    asks(world, ShardId(0));
     for (number, &data) in (1..).zip(&files) {
         for offset in [0, 5_000] {
             let part = Some(part(number));
@@ -138,10 +148,7 @@ fn write(world: &mut World, data: DataId, offset: u64, number: u64) -> Option<Se
 #[test]
 fn an_answer_shows_all_that_is_to_be_learned() {
     let mut world = World::default();
-    world.call(&DataRequest::HandOver {
-        inode: data(1, 1).inode,
-        floor: MergePart { term: Term(9), ..MergePart::default() },
-    });
+    asks(&mut world, ClusterMap::even(2, Secrets::of_seed(1).placement).home(data(1, 1).inode));
     assert_eq!(world.track(table(3)), Some(DataReply::Tracked));
     world.hold_home = true;
     let first = installed(&write(&mut world, data(1, 1), 0, 1).expect("answered"));
@@ -169,8 +176,7 @@ fn an_entry_shows_one_file_until_that_is_learned() {
     let first = data(1, 1);
     let is_same = |file: &DataId| map.entry(file.inode).index() == map.entry(first.inode).index();
     let other = (2..).map(|number| data(number, 1)).find(is_same).expect("one of 65,536");
-    let floor = MergePart { term: Term(9), ..MergePart::default() };
-    world.call(&DataRequest::HandOver { inode: first.inode, floor });
+    asks(&mut world, map.home(first.inode));
     world.track(table(3));
     world.hold_home = true;
     installed(&write(&mut world, first, 0, 1).expect("answered"));
@@ -195,6 +201,50 @@ fn an_epoch_begins_when_what_was_answered_before_is_learned() {
     assert_eq!(other.reply, DataReply::NewTerm { term: Term(1) });
     assert_eq!(world.track(table(3)), Some(DataReply::Tracked), "an old one changes nothing");
     assert_eq!(installed(&write(&mut world, data(3, 1), 0, 9).expect("answered")).0, 4);
+}
+
+/// Schedule G2: while a home is asked which part it gave last, it takes that back, or starts again and takes all back; its answer is older.
+#[test]
+fn what_is_heard_while_a_home_is_asked_counts() {
+    let file = lent(&mut World::default(), 1)[0];
+    let of = |term, number| MergePart { term: Term(term), number, ..MergePart::default() };
+    let taken_back = DataRequest::HandOver { inode: file.inode, floor: of(9, 3) };
+    let all = DataRequest::HandOverAll { floor: of(10, 0), from: file.inode };
+    for (heard, last) in [(taken_back, 3), (all, 1 << 20)] {
+        let mut world = World { hold_home: true, part: of(9, 2), ..World::default() };
+        assert!(write(&mut world, file, 0, 3).is_none(), "the home is asked");
+        world.call(&heard);
+        assert!(write(&mut world, file, 0, 4).is_none(), "{heard:?} is no answer");
+        world.answer_merges();
+        assert!(write(&mut world, file, 0, last).is_none(), "{heard:?}");
+        let newer = if last == 3 { of(9, 4) } else { of(10, 1) };
+        let newer =
+            DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: false, append: false, part: Some(newer) };
+        let seq = world.request(&newer, b"hello");
+        assert!(world.reply(seq).is_some(), "{heard:?}");
+    }
+}
+
+/// Schedule G3: a part that came with a cut of which the node has yet to be told counts for no write of the former one.
+#[test]
+fn a_part_counts_from_its_cut_on() {
+    let mut world = World::default();
+    let file = lent(&mut world, 1)[0];
+    world.call(&DataRequest::HandOver {
+        inode: file.inode,
+        floor: MergePart { term: Term(9), number: 1, ..MergePart::default() },
+    });
+    let part = |cut: u32| Some(MergePart { term: Term(9), number: 2 + u64::from(cut), ..MergePart::default() });
+    let of_cut =
+        |cut| DataRequest::Write { data: file, cut, offset: 0, kill_suidgid: false, append: false, part: part(cut) };
+    let early = world.request(&of_cut(1), b"hello");
+    assert!(world.reply(early).is_none(), "it waits for the trim");
+    let old = DataRequest::Write { data: file, cut: 0, offset: 100, kill_suidgid: false, append: false, part: None };
+    world.hold_home = true;
+    let former = world.request(&old, b"hello");
+    assert!(world.reply(former).is_none(), "the home answers, and refuses it");
+    world.trim(file, 1, 0);
+    assert!(world.reply(early).is_some());
 }
 
 /// V-7: a home whose time the node does not believe gives it parts in vain.

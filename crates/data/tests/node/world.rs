@@ -4,7 +4,7 @@ use bytes::Bytes;
 use onpath_data::{DataConfig, DataIn, DataNode, DataOut, DiskOp, DiskResult, Fault, Started, Ticket};
 use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_store::{Cold, FORGET_PARTS, Image, Pair, Recoverable};
-use onpath_wire::data::{Allocation, DataReply, DataRequest, Merge};
+use onpath_wire::data::{Allocation, DataReply, DataRequest, Merge, MergePart};
 use onpath_wire::disk::block::DATA_FILE_HEADER_BYTES;
 use onpath_wire::header::{Header, MessageKind, Of, OfRequest};
 use onpath_wire::ids::{
@@ -146,6 +146,8 @@ pub(crate) struct World {
     pub(crate) merges: VecDeque<(RequestSeq, Merge, RecordSeq)>,
     pub(crate) heard: Vec<Merge>,
     pub(crate) hold_home: bool,
+    /// The part that homes have given last.
+    pub(crate) part: MergePart,
     /// Generations that the home has forgotten.
     pub(crate) forgotten: Vec<DataId>,
     pub(crate) next_seq: u64,
@@ -220,6 +222,7 @@ impl Default for World {
             merges: VecDeque::new(),
             heard: vec![],
             hold_home: false,
+            part: MergePart::default(),
             forgotten: vec![],
             until: u32::MAX,
             next_seq: 1,
@@ -313,7 +316,11 @@ impl World {
                 Merge::Answered { all } => all.iter().any(|of| self.forgotten.contains(&of.data)),
                 merge => merge.data().is_some_and(|data| self.forgotten.contains(&data)),
             };
-            let answer = if void { Peer::Void } else { Peer::Done };
+            let answer = match merge {
+                Merge::PartAsk => Peer::PartIs { part: self.part },
+                _ if void => Peer::Void,
+                _ => Peer::Done,
+            };
             self.input(Input::Packet(Packet::new(&header, &answer)));
         }
     }

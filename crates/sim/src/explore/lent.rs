@@ -10,6 +10,9 @@ const LENDS_DURABLY: (u16, Form, fn(&mut WorldConfig)) = (2, Form::Owner, |confi
     (config.writes, config.commit) = (Writes::Visible, Commit::Sync);
 });
 
+const IN_TABLES: (u16, Form, fn(&mut WorldConfig)) = (2, Form::Network, LENDS.2);
+const IN_TWO_PHASES: (u16, Form, fn(&mut WorldConfig)) = (2, Form::Owner, |config| config.writes = Writes::TwoPhase);
+
 pub(super) const OF_LENT: &[Situation] = &[
     Situation {
         name: "lent-read",
@@ -40,5 +43,23 @@ pub(super) const OF_LENT: &[Situation] = &[
         about: "a lent file is written, loses its name and its writer, and is written and read by another session",
         world: LENDS,
         script: Script::Calls(&[&[Call::Write(0, 2), Call::Die], &[Call::Unlink, Call::Write(1, 2), Call::Read]]),
+    },
+    Situation {
+        name: "lent-table-read",
+        about: "the same as lent-read, where the table of a switch shows what is pending",
+        world: IN_TABLES,
+        script: Script::Calls(&[&[Call::Write(1, 3), Call::Write(0, 1)], &[Call::Read, Call::Read]]),
+    },
+    Situation {
+        name: "lent-table-truncate",
+        about: "the same as lent-truncate, where the table of a switch shows what is pending",
+        world: IN_TABLES,
+        script: Script::Calls(&[&[Call::Write(1, 3), Call::Write(2, 3)], &[Call::Truncate(1), Call::Read]]),
+    },
+    Situation {
+        name: "lent-phases",
+        about: "a lent file whose writer tells the home is written, cut by another session, and read",
+        world: IN_TWO_PHASES,
+        script: Script::Calls(&[&[Call::Write(0, 2), Call::Write(1, 3)], &[Call::Truncate(1), Call::Read]]),
     },
 ];
