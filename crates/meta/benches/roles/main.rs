@@ -80,6 +80,18 @@ impl Times {
         replies
     }
 
+    /// Lets homes learn of writes of these files that data nodes have answered, of so many files a message.
+    fn told(&mut self, world: &mut World, files: &[File], together: usize) {
+        let ids: Vec<InodeId> = files.iter().map(|file| file.id).collect();
+        let learned = world.counter("answered_writes_learned");
+        let encoded = world.encode_told(&ids, together);
+        let begin = clock_ns();
+        world.run(encoded);
+        self.0.push((clock_ns() - begin) as f64 / files.len() as f64);
+        world.forget_replies();
+        assert_eq!(world.counter("answered_writes_learned") - learned, files.len() as u64, "every write is learned");
+    }
+
     fn show(&mut self, out: &mut impl Write, what: &str) -> std::io::Result<()> {
         self.0.sort_by(f64::total_cmp);
         let (least, greatest) = (self.0[0], self.0[self.0.len() - 1]);
@@ -213,6 +225,14 @@ fn many(shards: u16, count: usize, out: &mut impl Write) -> std::io::Result<()> 
     }
     for batch in files.chunks(BATCH).take(20) {
         world.run_quietly(batch.iter().map(release).collect());
+    }
+    for (what, together) in [("learn, one by one", 1), ("learn, 512 together", 512)] {
+        let mut times = Times::default();
+        for batch in files.chunks(BATCH).take(20) {
+            times.told(&mut world, batch, together);
+        }
+        world.settle();
+        times.show(out, what)?;
     }
     writeln!(out, "  memory                 {:>6} bytes a file", memory / files.len() as u64)?;
     let inodes = world.counter("inodes");

@@ -2,8 +2,12 @@
 
 use onpath_kernel::{Input, Now, Output, Role};
 use onpath_meta::{Shard, ShardBounds, ShardConfig, SyncPolicy};
+use onpath_wire::data::{Answered, Merge};
 use onpath_wire::header::{Header, MessageKind, Of, OfRequest};
-use onpath_wire::ids::{Birth, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Term};
+use onpath_wire::ids::{
+    Birth, DataId, Generation, InodeId, LogSeq, NodeId, RecordSeq, RequestSeq, SessionId, ShardId, Stamp, Term,
+};
+use onpath_wire::limits::BLOCK_BYTES;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
@@ -121,6 +125,34 @@ impl World {
         Encoded { to, packet: Packet::new(&header, &RequestBody::of_session(request)) }
     }
 
+    /// Encodes what a data node tells the homes of these files: that each has one block more than before, `files` files a message.
+    pub(crate) fn encode_told(&mut self, ids: &[InodeId], files: usize) -> Vec<Encoded> {
+        let mut all = vec![];
+        for shard in self.map.all() {
+            let mut of_home: Vec<InodeId> = ids.iter().copied().filter(|id| self.map.home(*id) == shard).collect();
+            for ids in of_home.chunks_mut(files) {
+                ids.sort_unstable(); // as data nodes tell them
+                self.next_seq += 1;
+                let number = self.next_seq;
+                let answered = |&inode: &InodeId| Answered {
+                    data: DataId { inode, generation: Generation(0) },
+                    cut: 0,
+                    end: number * BLOCK_BYTES,
+                    blocks: number,
+                    version: number,
+                    kill_suidgid: false,
+                    last: LogSeq(number),
+                    stamp: Stamp(WALL_START_NS + number),
+                };
+                let mut header = Header::new(MessageKind::Data, NodeId::data(0), RequestSeq(number));
+                (header.cluster, header.term) = (1, Term(1));
+                let body = Merge::Answered { all: ids.iter().map(answered).collect() };
+                all.push(Encoded { to: shard, packet: Packet::new(&header, &body) });
+            }
+        }
+        all
+    }
+
     /// Runs requests one after the other, each until nothing is left to do now.
     #[inline(never)] // so that profilers can tell it from preparations
     pub(crate) fn run(&mut self, requests: Vec<Encoded>) {
@@ -142,6 +174,11 @@ impl World {
     /// The replies since the last call, decoded, in order.
     pub(crate) fn replies(&mut self) -> Vec<Reply> {
         self.replies.drain(..).map(|packet| packet.body().expect("a shard's own reply")).collect()
+    }
+
+    /// Nobody wants the answers since the last call.
+    pub(crate) fn forget_replies(&mut self) {
+        self.replies.clear();
     }
 
     /// One request and its reply.

@@ -20,6 +20,9 @@ const FILES_OF_RECORD: usize = 128;
 
 /// Learns what of these writes is not known yet. False if of some nothing can be recorded now: the data node tells of them once more.
 pub(crate) fn learn_all(core: &mut Core, cx: &Cx, all: &[Answered]) -> bool {
+    if all.len() > 1 {
+        core.state.inodes.come_nearer(all.iter().map(|writes| writes.data.inode));
+    }
     let (mut effects, mut last, mut all_have_places) = (Effects::new(), InodeId::NONE, true);
     for writes in all {
         if !ops::merge::has_place(core, writes.data) {
