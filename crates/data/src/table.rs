@@ -97,16 +97,15 @@ pub(crate) fn answer(core: &mut Node, from: Caller, data: DataId, cut: u32, seq:
     let Some(owed) = core.state.parts.last_owed(data.inode) else {
         return tell(core, from, record, last, None);
     };
+    let home = core.state.config.map.home(data.inode);
+    // A process that has just started does not know in which way the home shows writes.
+    let Some(floor) = core.state.parts.floor(home) else { return later(core, from, data.inode, owed) };
+    if floor.two_phase && !planted::is(Planted::AnswersInOnePhase) {
+        return record_only(core, from, (data, cut), record, last);
+    }
     let tracking = core.state.table.tracking;
     if tracking.is_some_and(|tracking| !tracking.has_files()) || planted::is(Planted::AnswersPastTable) {
-        let home = core.state.config.map.home(data.inode);
-        return match core.state.parts.floor(home) {
-            Some(floor) if floor.two_phase && !planted::is(Planted::AnswersInOnePhase) => {
-                record_only(core, from, (data, cut), record, last);
-            }
-            Some(_) => tell(core, from, record, last, None),
-            None => later(core, from, data.inode, owed),
-        };
+        return tell(core, from, record, last, None);
     }
     let tracking = tracking.filter(|tracking| may_install(core, *tracking, data, cut));
     match tracking.and_then(|tracking| install(core, tracking, from, data.inode)) {

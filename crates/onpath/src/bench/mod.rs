@@ -1,5 +1,6 @@
 //! `onpath bench`: what file systems cost, measured from outside, and the floor to compare them with; the cost model of clusters.
 
+mod beside;
 mod builds;
 mod cost;
 mod floor;

@@ -7,6 +7,7 @@ mod form;
 mod report;
 mod work;
 
+use crate::bench::beside::Beside;
 use crate::bench::fixed_secrets;
 use crate::bench::net::client::Client;
 use crate::bench::net::dirty_set::{Counts, fill, in_use, uninterrupted};
@@ -17,7 +18,7 @@ use anyhow::ensure;
 use clap::{Args, value_parser};
 use form::Form;
 use onpath_wire::map::ClusterMap;
-use report::{Measured, Report};
+use report::Measured;
 use std::path::PathBuf;
 use work::{Phase, Work};
 
@@ -78,22 +79,21 @@ pub(crate) fn run(args: &FormsArgs) -> anyhow::Result<()> {
         ensure!(!args.forms[..at].contains(form), "--forms: {form} is asked for twice");
     }
     let (cpu, _) = cpus(WaitMode::Block, &own_cpus()?)?;
-    let mut report = Report::new(args, cpu);
+    let mut all = Beside::new(&args.forms);
     for round in 0..args.rounds as usize {
-        // None is always first.
-        let order = args.forms.iter().cycle().skip(round % args.forms.len()).take(args.forms.len());
-        for &form in order {
-            report.add(uninterrupted(|| {
+        for form in all.order(round) {
+            let measured = uninterrupted(|| {
                 eprintln!("round {} of {}: {form}", round + 1, args.rounds);
-                measure(args, form, round, cpu)
-            })?);
+                measure(args, form, cpu)
+            });
+            all.add(form, round, measured?);
         }
     }
-    report.print(args.json)
+    report::print(args, cpu, &all)
 }
 
 /// A form in a round.
-fn measure(args: &FormsArgs, form: Form, round: usize, cpu: usize) -> anyhow::Result<Measured> {
+fn measure(args: &FormsArgs, form: Form, cpu: usize) -> anyhow::Result<Measured> {
     let parent = absolute(&args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
     let dir = tempfile::Builder::new().prefix("onpath-bench-forms").tempdir_in(parent)?;
     let servers = Servers::start(form.shape(args.sync), WaitMode::Block, args.shards, dir.path(), cpu)?;
@@ -124,5 +124,5 @@ fn measure(args: &FormsArgs, form: Form, round: usize, cpu: usize) -> anyhow::Re
     phases.extend(work.others()?);
     let overtaken = begin.since(&servers)?.overtaken as f64;
     client.stop()?;
-    Ok(Measured { form, round, phases, marked, full, overtaken })
+    Ok(Measured { phases, marked, full, overtaken })
 }

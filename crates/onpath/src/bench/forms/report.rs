@@ -3,6 +3,7 @@
 use super::FormsArgs;
 use super::form::Form;
 use super::work::{Phase, Times};
+use crate::bench::beside::Beside;
 use crate::bench::net::report::{show, table};
 use crate::bench::posix::Spread;
 use crate::cli::say;
@@ -13,8 +14,6 @@ const FORMAT: u32 = 1;
 
 /// A form in one round.
 pub(super) struct Measured {
-    pub(super) form: Form,
-    pub(super) round: usize,
     pub(super) phases: Vec<(Phase, Times)>,
     /// Marks that the switch took, each create of [`Phase::Create`] at another shard than the directory's.
     pub(super) marked: f64,
@@ -28,13 +27,6 @@ impl Measured {
     fn times(&self, phase: Phase) -> &Times {
         &self.phases.iter().find(|(of, _)| *of == phase).expect("a form is asked for everything").1
     }
-}
-
-/// What was measured up to now.
-pub(super) struct Report<'a> {
-    args: &'a FormsArgs,
-    cpu: usize,
-    all: Vec<Measured>,
 }
 
 /// Marks of a form, each create one after the other at another shard than the directory's.
@@ -78,67 +70,42 @@ struct Summary {
     results: Vec<Row>,
 }
 
-impl<'a> Report<'a> {
-    pub(super) fn new(args: &'a FormsArgs, cpu: usize) -> Report<'a> {
-        Report { args, cpu, all: vec![] }
+fn row(all: &Beside<Form, Measured>, phase: Phase, form: Form) -> Row {
+    let spread = |value: fn(&Times) -> f64| all.spread(form, |one| value(one.times(phase)));
+    let ratio = |value: fn(&Times) -> f64| all.ratio(form, |one| value(one.times(phase)));
+    Row {
+        phase,
+        form: form.to_string(),
+        median_us: spread(|times| times.median / 1e3),
+        mean_us: spread(|times| times.mean / 1e3),
+        p99_us: spread(|times| times.p99 / 1e3),
+        rate: spread(|times| times.rate),
+        median_ratio: ratio(|times| times.median),
+        mean_ratio: ratio(|times| times.mean),
+        rate_ratio: ratio(|times| times.rate),
     }
+}
 
-    pub(super) fn add(&mut self, measured: Measured) {
-        self.all.push(measured);
+/// Prints what was measured.
+pub(super) fn print(args: &FormsArgs, cpu: usize, all: &Beside<Form, Measured>) -> anyhow::Result<()> {
+    let FormsArgs { operations, rounds, window, directories, shards, sync, ref forms, .. } = *args;
+    let marks = forms.iter().map(|&form| MarksOf {
+        form: form.to_string(),
+        overflowing: form.overflowing(directories as usize),
+        marked: all.spread(form, |one| one.marked),
+        full: all.spread(form, |one| one.full),
+        overtaken: all.spread(form, |one| one.overtaken),
+    });
+    let results = Phase::ALL.iter().flat_map(|&phase| forms.iter().map(move |&form| row(all, phase, form)));
+    let (marks, results) = (marks.collect(), results.collect());
+    let format = FORMAT;
+    let summary = Summary { format, operations, rounds, window, directories, shards, sync, cpu, marks, results };
+    if args.json {
+        say(&serde_json::to_string_pretty(&summary)?);
+    } else {
+        say(&summary.text());
     }
-
-    /// All rounds of a form.
-    fn of(&self, form: Form) -> impl Iterator<Item = &Measured> {
-        self.all.iter().filter(move |one| one.form == form)
-    }
-
-    /// The first form of the same round.
-    fn base(&self, one: &Measured) -> &Measured {
-        self.of(self.args.forms[0]).find(|base| base.round == one.round).expect("a round has every form")
-    }
-
-    fn row(&self, phase: Phase, form: Form) -> Row {
-        let spread = |value: &dyn Fn(&Times) -> f64| Spread::of(self.of(form).map(|one| value(one.times(phase))));
-        let ratio = |value: &dyn Fn(&Times) -> f64| {
-            Spread::of(self.of(form).map(|one| value(one.times(phase)) / value(self.base(one).times(phase))))
-        };
-        Row {
-            phase,
-            form: form.to_string(),
-            median_us: spread(&|times| times.median / 1e3),
-            mean_us: spread(&|times| times.mean / 1e3),
-            p99_us: spread(&|times| times.p99 / 1e3),
-            rate: spread(&|times| times.rate),
-            median_ratio: ratio(&|times| times.median),
-            mean_ratio: ratio(&|times| times.mean),
-            rate_ratio: ratio(&|times| times.rate),
-        }
-    }
-
-    fn summary(&self) -> Summary {
-        let FormsArgs { operations, rounds, window, directories, shards, sync, ref forms, .. } = *self.args;
-        let marks = forms.iter().map(|&form| MarksOf {
-            form: form.to_string(),
-            overflowing: form.overflowing(directories as usize),
-            marked: Spread::of(self.of(form).map(|one| one.marked)),
-            full: Spread::of(self.of(form).map(|one| one.full)),
-            overtaken: Spread::of(self.of(form).map(|one| one.overtaken)),
-        });
-        let results = Phase::ALL.iter().flat_map(|&phase| forms.iter().map(move |&form| self.row(phase, form)));
-        let (marks, results) = (marks.collect(), results.collect());
-        let (format, cpu) = (FORMAT, self.cpu);
-        Summary { format, operations, rounds, window, directories, shards, sync, cpu, marks, results }
-    }
-
-    pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
-        let summary = self.summary();
-        if json {
-            say(&serde_json::to_string_pretty(&summary)?);
-        } else {
-            say(&summary.text());
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 impl Summary {

@@ -8,6 +8,7 @@ mod form;
 mod report;
 mod work;
 
+use crate::bench::beside::Beside;
 use crate::bench::net::client::Client;
 use crate::bench::net::dirty_set::{in_use, uninterrupted};
 use crate::bench::net::place::{cpus, own_cpus};
@@ -16,7 +17,7 @@ use crate::cli::{WaitMode, absolute};
 use anyhow::ensure;
 use clap::{Args, value_parser};
 use form::Form;
-use report::{Measured, Report};
+use report::Measured;
 use std::path::PathBuf;
 use work::Work;
 
@@ -64,22 +65,21 @@ pub(crate) fn run(args: &WritesArgs) -> anyhow::Result<()> {
         ensure!(!args.forms[..at].contains(form), "--forms: {} is asked for twice", form.name());
     }
     let (cpu, _) = cpus(WaitMode::Block, &own_cpus()?)?;
-    let mut report = Report::new(args, cpu);
+    let mut all = Beside::new(&args.forms);
     for round in 0..args.rounds as usize {
-        // None is always first.
-        let order = args.forms.iter().cycle().skip(round % args.forms.len()).take(args.forms.len());
-        for &form in order {
-            report.add(uninterrupted(|| {
+        for form in all.order(round) {
+            let measured = uninterrupted(|| {
                 eprintln!("round {} of {}: {}", round + 1, args.rounds, form.name());
-                measure(args, form, round, cpu)
-            })?);
+                measure(args, form, cpu)
+            });
+            all.add(form, round, measured?);
         }
     }
-    report.print(args.json)
+    report::print(args, cpu, &all)
 }
 
 /// A form in a round.
-fn measure(args: &WritesArgs, form: Form, round: usize, cpu: usize) -> anyhow::Result<Measured> {
+fn measure(args: &WritesArgs, form: Form, cpu: usize) -> anyhow::Result<Measured> {
     let parent = absolute(&args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
     let dir = tempfile::Builder::new().prefix("onpath-bench-writes").tempdir_in(parent)?;
     let servers = Servers::start(form.shape(), WaitMode::Block, form::HOSTS, dir.path(), cpu)?;
@@ -93,5 +93,5 @@ fn measure(args: &WritesArgs, form: Form, round: usize, cpu: usize) -> anyhow::R
     let (phases, echo_us) = work.all()?;
     writer.stop()?;
     reader.stop()?;
-    Ok(Measured { form, round, phases, echo_us })
+    Ok(Measured { phases, echo_us })
 }

@@ -3,6 +3,7 @@
 use super::WritesArgs;
 use super::form::Form;
 use super::work::{Cost, Phase};
+use crate::bench::beside::Beside;
 use crate::bench::net::report::{show, table};
 use crate::bench::posix::Spread;
 use crate::cli::say;
@@ -13,8 +14,6 @@ const FORMAT: u32 = 1;
 
 /// A form in one round.
 pub(super) struct Measured {
-    pub(super) form: Form,
-    pub(super) round: usize,
     pub(super) phases: Vec<(Phase, Cost)>,
     /// An echo of messages as long as those of [`Phase::Write`], µs.
     pub(super) echo_us: f64,
@@ -24,13 +23,6 @@ impl Measured {
     fn cost(&self, phase: Phase) -> &Cost {
         &self.phases.iter().find(|(of, _)| *of == phase).expect("a form is asked for everything").1
     }
-}
-
-/// What was measured up to now.
-pub(super) struct Report<'a> {
-    args: &'a WritesArgs,
-    cpu: usize,
-    all: Vec<Measured>,
 }
 
 /// A form in a phase.
@@ -67,59 +59,37 @@ struct Summary {
     results: Vec<Row>,
 }
 
-impl<'a> Report<'a> {
-    pub(super) fn new(args: &'a WritesArgs, cpu: usize) -> Report<'a> {
-        Report { args, cpu, all: vec![] }
+fn row(all: &Beside<Form, Measured>, phase: Phase, form: Form) -> Row {
+    let spread = |value: fn(&Cost) -> f64| all.spread(form, |one| value(one.cost(phase)));
+    let ratio = |value: fn(&Cost) -> f64| all.ratio(form, |one| value(one.cost(phase)));
+    Row {
+        phase,
+        form,
+        us: spread(|cost| cost.us),
+        us_ratio: ratio(|cost| cost.us),
+        echo_ratio: (phase == Phase::Write).then(|| all.spread(form, |one| one.cost(phase).us / one.echo_us)),
+        rate: spread(|cost| cost.rate),
+        rate_ratio: ratio(|cost| cost.rate),
+        cpu_us: spread(|cost| cost.cpu_us),
+        cpu_ratio: ratio(|cost| cost.cpu_us),
+        records: spread(|cost| cost.records),
+        flushes: spread(|cost| cost.flushes),
+        share: spread(|cost| cost.share),
     }
+}
 
-    pub(super) fn add(&mut self, measured: Measured) {
-        self.all.push(measured);
+/// Prints what was measured.
+pub(super) fn print(args: &WritesArgs, cpu: usize, all: &Beside<Form, Measured>) -> anyhow::Result<()> {
+    let WritesArgs { operations, rounds, window, bytes, ref forms, .. } = *args;
+    let results = Phase::ALL.iter().flat_map(|&phase| forms.iter().map(move |&form| row(all, phase, form)));
+    let (format, results) = (FORMAT, results.collect());
+    let summary = Summary { format, operations, rounds, window, bytes, cpu, results };
+    if args.json {
+        say(&serde_json::to_string_pretty(&summary)?);
+    } else {
+        say(&summary.text());
     }
-
-    /// All rounds of a form.
-    fn of(&self, form: Form) -> impl Iterator<Item = &Measured> {
-        self.all.iter().filter(move |one| one.form == form)
-    }
-
-    /// The first form of the same round.
-    fn base(&self, one: &Measured) -> &Measured {
-        self.of(self.args.forms[0]).find(|base| base.round == one.round).expect("a round has every form")
-    }
-
-    fn row(&self, phase: Phase, form: Form) -> Row {
-        let spread = |value: fn(&Cost) -> f64| Spread::of(self.of(form).map(|one| value(one.cost(phase))));
-        let ratio = |value: fn(&Cost) -> f64| {
-            Spread::of(self.of(form).map(|one| value(one.cost(phase)) / value(self.base(one).cost(phase))))
-        };
-        let echo = || Spread::of(self.of(form).map(|one| one.cost(phase).us / one.echo_us));
-        Row {
-            phase,
-            form,
-            us: spread(|cost| cost.us),
-            us_ratio: ratio(|cost| cost.us),
-            echo_ratio: (phase == Phase::Write).then(echo),
-            rate: spread(|cost| cost.rate),
-            rate_ratio: ratio(|cost| cost.rate),
-            cpu_us: spread(|cost| cost.cpu_us),
-            cpu_ratio: ratio(|cost| cost.cpu_us),
-            records: spread(|cost| cost.records),
-            flushes: spread(|cost| cost.flushes),
-            share: spread(|cost| cost.share),
-        }
-    }
-
-    pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
-        let WritesArgs { operations, rounds, window, bytes, ref forms, .. } = *self.args;
-        let results = Phase::ALL.iter().flat_map(|&phase| forms.iter().map(move |&form| self.row(phase, form)));
-        let (format, cpu, results) = (FORMAT, self.cpu, results.collect());
-        let summary = Summary { format, operations, rounds, window, bytes, cpu, results };
-        if json {
-            say(&serde_json::to_string_pretty(&summary)?);
-        } else {
-            say(&summary.text());
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 impl Summary {
