@@ -221,6 +221,12 @@ pub(crate) fn lent(seed: u64) -> SimConfig {
     SimConfig { operations: 1_500, mounts: 3, world, ..config }
 }
 
+/// The same with more writers and without restarts.
+pub(crate) fn lent_to_many(seed: u64) -> SimConfig {
+    let config = lent(seed);
+    SimConfig { writers: 10, world: WorldConfig { crash_every: 0, ..config.world }, ..config }
+}
+
 /// The same where sessions bring homes what data nodes have recorded.
 pub(crate) fn lent_in_two_phases(seed: u64) -> SimConfig {
     let config = lent(seed);

@@ -31,6 +31,7 @@ const CACHERS: Means = Means::Seeds("sessions that cache", shapes::cachers);
 const TIGHT: Means = Means::Seeds("little room", shapes::tight);
 
 const TABLES: Means = Means::Seeds("lent files, tables", shapes::lent_in_tables);
+const LENT_TO_MANY: Means = Means::Seeds("lent files, many writers", shapes::lent_to_many);
 const LENT: Means = Means::Seeds("lent files", shapes::lent);
 const PATHS: Means = Means::Seeds("paths", shapes::paths);
 
@@ -134,7 +135,7 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (23, Planted::GrantedWhileMoving, PATHS),
     // V-2: what is lent is asked back before it is shown.
     (4, Planted::ShownWithoutRecall, LENT),
-    (21, Planted::WriterNotAlone, LENT),
+    (21, Planted::WriterNotAlone, LENT_TO_MANY),
     // V-11: an answer of a table counts when its epoch is complete.
     (7, Planted::TableTooEarly, TABLES),
     (25, Planted::IntentionUnconfirmed, RENAMES),

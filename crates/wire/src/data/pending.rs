@@ -69,7 +69,7 @@ mod tests {
         let (cut, end, blocks, version) = (u32::MAX, FILE_BYTES_MAX, FILE_BYTES_MAX / BLOCK_BYTES, u64::MAX);
         let (last, stamp) = (LogSeq(u64::MAX), Stamp(u64::MAX));
         let writes = Answered { data, cut, end, blocks, version, kill_suidgid: true, last, stamp };
-        let pending = Pending { writes, session: SessionId(u32::MAX), request: RequestSeq(u64::MAX) };
+        let pending = Pending { writes, session: SessionId(7), request: RequestSeq(u64::MAX) };
         let metadata = pending.metadata(&key);
         assert_eq!(Pending::of(&metadata, &key), Ok(pending));
         assert!(Pending::of(&metadata, &other).is_err() && Pending::of(&Metadata::default(), &key).is_err());

@@ -312,7 +312,7 @@ impl Request {
             Q::WrittenBack { id, .. } => say(Inode(*id), PAGES, Remembered, [O, O, O, O, O, O], C::Pages),
             Q::Resolve { from, .. } => say(About::Path(*from), NOTHING, Executed, [X, O, O, O, O, O], C::Lookup),
             Q::Map { id } => say(Inode(*id), PAGES, Remembered, [X, O, O, O, O, O], C::Pages),
-            Q::Learn { writes, .. } => say(Inode(writes.data.inode), NOTHING, Said, [O, O, O, O, O, O], C::Merge),
+            Q::Learn { writes, .. } => say(Inode(writes.data.inode), NOTHING, Executed, [O, O, O, O, O, O], C::Merge),
             Q::StatFs => say(Shard, NOTHING, Executed, [O, O, O, O, O, O], C::StatFs),
             Q::Kept => say(Shard, NOTHING, Executed, [O, O, O, O, O, O], C::Session),
             Q::Attach { .. } => say(Session, SESSION, Remembered, [O, O, O, O, O, O], C::Session),

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::codec::{Blob, Wire, WireError};
-use crate::ids::{AloneId, Birth, Cookie, DataId, Generation, SessionNumber};
+use crate::data::Answered;
+use crate::ids::{AloneId, Birth, Cookie, DataId, Generation, LogSeq, RecordSeq, SessionNumber, Stamp};
 use crate::inode::Kind;
 use crate::request::{FileLock, SetAttr};
 use crate::secrets::Secrets;
@@ -36,6 +37,8 @@ fn all() -> Vec<Request> {
     let data = DataId { inode: id, generation: Generation(1) };
     let key = Secrets::of_seed(1).inner.tickets();
     let ticket = Ticket::new(&key, SessionNumber(1), (data, 0), 1, 0);
+    let (blocks, last, stamp) = (0, LogSeq(1), Stamp(1));
+    let writes = Answered { data, cut: 0, end: 0, blocks, version: 0, kill_suidgid: false, last, stamp };
     let mut all = vec![
         Q::Lookup { parent, name: name.clone() },
         Q::Resolve { from: parent, names: vec![name.clone()], look: true, tell: true },
@@ -74,6 +77,7 @@ fn all() -> Vec<Request> {
         Q::WriteBack { id, changed_at: None },
         Q::WrittenBack { id, wrote: true },
         Q::Map { id },
+        Q::Learn { writes, record: RecordSeq(1) },
         Q::OpenAgain { id, flags: 0, ticket },
     ];
     for open in [0, open::REGISTER, open::EARLY] {
