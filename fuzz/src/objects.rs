@@ -51,7 +51,7 @@ pub fn shard_objects(input: &[u8]) {
 
 /// A data node without state, over so many data files.
 pub(crate) fn data_node(files: u32) -> DataNode {
-    let tickets = Secrets::of_seed(1).inner.tickets();
+    let tickets = Secrets::of_seed(7).inner.tickets();
     DataNode::new(DataConfig {
         node: 0,
         term: Term(5),

@@ -48,7 +48,7 @@ fn without_nonsense_all_goes_well() {
         (0..STEPS).for_each(|_| cluster.step());
         let outcome = cluster.end();
         println!("{form:?}: {outcome:?}");
-        assert!(outcome.answers > 3_500 && outcome.records > 1_000 && outcome.done > 2_000, "{outcome:?}");
+        assert!(outcome.answers > 4_000 && outcome.records > 1_000 && outcome.done > 2_000, "{outcome:?}");
         assert_eq!(outcome.malformed, 0);
     }
 }

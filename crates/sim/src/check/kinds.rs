@@ -8,9 +8,9 @@ use onpath_wire::request::{LockKind, Request};
 pub(super) fn may_answer(asked: &Asked, reply: &Reply) -> bool {
     let request = &asked.body.request;
     match reply {
-        // of any request, whatever it is; of a write in two phases, of what its session tells the home.
-        Reply::NewTerm { .. } => true,
         _ if asked.write.is_some() => answers_write(reply),
+        // of any request, whatever it is.
+        Reply::NewTerm { .. } => true,
         // Of any that rests on ways.
         Reply::Behind { .. } => true,
         Reply::Failed { .. } => !matches!(request, Request::StatFs | Request::GetAttrs { .. } | Request::Kept),

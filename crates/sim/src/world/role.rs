@@ -139,7 +139,7 @@ pub(super) fn data_config(config: &WorldConfig, map: &ClusterMap, node: u16) -> 
         file_blocks: DATA_FILE_BLOCKS,
         files: 0,
         // No session of a world is bound.
-        tickets: onpath_wire::secrets::Secrets::of_seed(1).inner.tickets(),
+        tickets: config.secrets().inner.tickets(),
         outlived: config.commit != Commit::Sync,
         deferred: true,
     })

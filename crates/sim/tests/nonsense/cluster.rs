@@ -173,7 +173,7 @@ const TERM: Term = Term(1);
 const NEXT_TERM: Term = Term(20);
 
 fn data_of(map: &ClusterMap, term: Term) -> DataNode {
-    let (map, tickets, [outlived, deferred]) = (map.clone(), Secrets::of_seed(1).inner.tickets(), [true; 2]);
+    let (map, tickets, [outlived, deferred]) = (map.clone(), Secrets::of_seed(7).inner.tickets(), [true; 2]);
     let (node, cluster, file_blocks, files) = (0, CLUSTER, 4_096, 0);
     DataNode::new(DataConfig { node, term, map, cluster, file_blocks, files, tickets, outlived, deferred })
 }
