@@ -273,9 +273,7 @@ impl Checker {
             self.leaves(session);
         }
         self.retire(session, header.oldest());
-        if matches!(body.request, Request::Learn { .. }) {
-            self.pending(session, header.seq).into_iter().for_each(|write| write.brought = true);
-        }
+        self.brings(session, header.seq, &body.request);
         if self.sessions.entry(session).or_default().highest < header.seq {
             let (uid, gid) = (body.caller.uid, body.caller.gid);
             let known = self.users.get(&uid).filter(|user| user.gid == gid);
@@ -426,8 +424,7 @@ impl Checker {
         let pending = self.sessions.get(&session).and_then(|known| known.pending.iter().find(|p| p.seq == seq));
         let pending = pending.expect("looked up before");
         let reply = reply.plain();
-        let of_what_was_brought = pending.brought && matches!(reply, Reply::NewTerm { .. });
-        if !of_what_was_brought && !kinds::may_answer(&pending.asked, &reply) {
+        if !pending.may_get(&reply) {
             return Err(format!("is answered {reply:?}, which answers no such question"));
         }
         if pending.is_lost && pending.witness.is_none() && self.lost_power && reply == Reply::Done {

@@ -1,14 +1,15 @@
 //! Writes of files: as questions about them, and as what data nodes answer by themselves.
 
 use super::gated::Gated;
-use super::{Checker, Write};
-use onpath_wire::data::{DataRequest, Pending};
+use super::{Checker, Pending, Write, kinds};
+use onpath_wire::data::{self, DataRequest};
 use onpath_wire::disk::Stored;
 use onpath_wire::disk::block::{DataRecord, PendingMerge, UndoneWrite};
 use onpath_wire::disk::record::{Answer, Effect, Record};
 use onpath_wire::ids::{InodeId, LogSeq, NodeId, RecordSeq, RequestSeq, SessionId};
 use onpath_wire::innet::{InNet, VisibilityResult};
 use onpath_wire::packet::Packet;
+use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
 
 /// Records of homes that are remembered: a power loss takes the last ones.
@@ -22,7 +23,21 @@ pub(super) struct Learned {
     lsn: u64,
 }
 
+impl Pending {
+    /// Whether that answers it. Of what its session has brought the home, R-17 holds too.
+    pub(super) fn may_get(&self, reply: &Reply) -> bool {
+        self.brought && matches!(reply, Reply::NewTerm { .. }) || kinds::may_answer(&self.asked, reply)
+    }
+}
+
 impl Checker {
+    /// A session sends a request: perhaps it brings the home what a data node has recorded of a write.
+    pub(super) fn brings(&mut self, session: SessionId, seq: RequestSeq, request: &Request) {
+        if matches!(request, Request::Learn { .. }) {
+            self.pending(session, seq).into_iter().for_each(|write| write.brought = true);
+        }
+    }
+
     /// A data node has journaled a record at `lsn`. A write that it answers by itself happens when somebody may see it.
     pub fn recorded(&mut self, process: usize, lsn: u64, by: NodeId, (seq, bytes): (RecordSeq, &[u8])) {
         match DataRecord::from_stored(bytes) {
@@ -77,7 +92,7 @@ impl Checker {
     pub(super) fn installed(&mut self, packet: &Packet) {
         if let Some(InNet::Visibility(install)) = packet.innet.as_deref()
             && install.result() == Some(VisibilityResult::Installed)
-            && let Ok(pending) = Pending::unproven(&install.metadata)
+            && let Ok(pending) = data::Pending::unproven(&install.metadata)
         {
             self.written(pending.writes.data.inode, pending.writes.last);
         }

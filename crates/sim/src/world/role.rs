@@ -138,7 +138,6 @@ pub(super) fn data_config(config: &WorldConfig, map: &ClusterMap, node: u16) -> 
         cluster: 1,
         file_blocks: DATA_FILE_BLOCKS,
         files: 0,
-        // No session of a world is bound.
         tickets: config.secrets().inner.tickets(),
         outlived: config.commit != Commit::Sync,
         deferred: true,
