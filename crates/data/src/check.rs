@@ -125,6 +125,11 @@ impl DataNode {
         })
     }
 
+    /// How many answered writes homes have yet to learn.
+    pub fn owed(&self) -> usize {
+        self.kernel.with(|core| core.state.parts.owed_writes())
+    }
+
     /// Writes that the homes may not have heard of, with the records of the writes.
     pub fn pending_merges(&self) -> Vec<(RecordSeq, PendingMerge)> {
         self.kernel.with(|core| {

@@ -75,6 +75,11 @@ impl Parts {
         ]
     }
 
+    /// Answered writes to be learned by homes.
+    pub(crate) fn owed_writes(&self) -> usize {
+        self.writes
+    }
+
     /// Named numbers of a file: its part, and the answered writes that its home has not learned.
     pub(crate) fn inspect(&self, inode: InodeId) -> Vec<(&'static str, u64)> {
         let held = self.held.get(&inode).map(|held| ("merge_part_held", held.part.number));

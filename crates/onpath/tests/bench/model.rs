@@ -33,3 +33,33 @@ fn looks_at_paths_are_modelled_beside_the_papers_figures() {
         assert!(looks > 0.0 && 0.0 < median && median <= p99, "{row}");
     }
 }
+
+/// `onpath bench model files`: the paper's figures beside ours, and what must be so whatever a machine's constants are.
+#[test]
+fn writes_of_files_are_modelled_beside_the_papers_figures() {
+    let words = ["bench", "model", "files", "--files", "8", "--operations", "100", "--json"];
+    let output = server::run(words.map(OsStr::new));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = list(&list(&report, "tables")[0], "rows");
+    let figures: BTreeSet<_> = rows.iter().map(|row| row["figure"].as_str().unwrap()).collect();
+    assert!(
+        ["6", "7", "8", "9", "10a", "10c", "12a", "12b"].iter().all(|figure| figures.contains(figure)),
+        "{figures:?}"
+    );
+    let of = |what: &str, way: &str| -> f64 {
+        let row = rows.iter().find(|row| row["what"] == what).unwrap_or_else(|| panic!("no {what}"));
+        match &row[way] {
+            Value::String(change) => change.trim_end_matches(" %").parse().expect("a change"),
+            number => number.as_f64().expect("a number"),
+        }
+    };
+    let alone = "median of a write of 4096 bytes, 1 under way";
+    // One round trip instead of two; the chain has one and a half.
+    for (way, most) in [("owner", -40.0), ("network", -40.0), ("the paper's table", -40.0), ("chain", -15.0)] {
+        assert!(of(alone, way) < most, "{way}: {}", of(alone, way));
+    }
+    let by_homes = |way| of("writes that homes answer, exponent 1.2, 768 under way", way);
+    assert!(by_homes("the paper's table") > by_homes("network"), "an entry that is not free takes nothing");
+    assert_eq!(by_homes("two phases"), 100.0);
+}

@@ -6,8 +6,11 @@ use super::looks::{FallBack, Follow, Looks, Shares};
 use super::meter::{Clock, Meter};
 use super::model::{Model, Until};
 use super::tree::TreeShape;
+use super::users::{Accesses, FilesShape};
 use super::work::{Creates, Kind, MakeDirs, Mix, Place, Touches};
 use onpath_path::IndexKind;
+use onpath_wire::limits::BLOCK_BYTES;
+use onpath_wire::tracking::Writes;
 use std::collections::BTreeMap;
 
 /// Directories.
@@ -39,6 +42,18 @@ const SHAPES: [(Tracking, u16, u16); 6] = [
     (Tracking::Sync, 4, 1),
 ];
 
+/// Every way in which writes of files are answered, and homes learn of them later or at once.
+const WRITTEN: [(Tracking, Writes, bool); 5] = [
+    (Tracking::Owner, Writes::Chain, true),
+    (Tracking::Owner, Writes::TwoPhase, true),
+    (Tracking::Owner, Writes::Visible, true),
+    (Tracking::Network, Writes::Visible, true),
+    (Tracking::Network, Writes::Visible, false),
+];
+/// Blocks of a file that is written, and the part of one that a smaller write has.
+const BLOCKS: u32 = 8;
+const PART: u32 = 1_024;
+
 /// What the inputs of roles cost, by label, with about `files` files in each of several file systems.
 pub fn measure(clock: Clock, files: u32) -> BTreeMap<String, Line> {
     let mut meter = Meter::new(clock);
@@ -56,6 +71,9 @@ pub fn measure(clock: Clock, files: u32) -> BTreeMap<String, Line> {
     }
     for index in [IndexKind::Hi, IndexKind::Mart] {
         meter = look(index, meter, files);
+    }
+    for (tracking, writes, deferred) in WRITTEN {
+        meter = read_and_write(tracking, writes, deferred, meter, files);
     }
     meter.lines()
 }
@@ -94,6 +112,30 @@ fn look(index: IndexKind, mut meter: Meter, files: u32) -> Meter {
     }
     meter = model.meter.take().expect("just put");
     meter
+}
+
+/// Reads and writes files, whole blocks and parts of them.
+fn read_and_write(tracking: Tracking, writes: Writes, deferred: bool, meter: Meter, files: u32) -> Meter {
+    let mut model = Model::new(ModelConfig {
+        servers: 2,
+        data_servers: 2,
+        tracking,
+        writes,
+        deferred,
+        link_ns: LINK_NS,
+        load: Load::Closed { clients: 4, window: WINDOW / 4 },
+        ..base()
+    });
+    let shape = FilesShape { shared: false, files: (files / 16).clamp(16, 1_024), blocks: BLOCKS };
+    model.meter = Some(meter);
+    model.make_files(&shape);
+    let until = Until { operations: u64::from(files / 4), ..Until::DONE };
+    for (seed, bytes, reads) in [(1, BLOCK_BYTES as u32, 0.0), (2, BLOCK_BYTES as u32, 0.5), (3, PART, 0.5)] {
+        let keys = u64::from(shape.files);
+        model.run_accesses(&Accesses { bytes, reads, skew: 0.9, keys, seed }, until);
+        model.rest(200_000_000);
+    }
+    model.meter.take().expect("just put")
 }
 
 fn exercise(mut model: Model, mut meter: Meter, files: u32) -> Meter {

@@ -45,6 +45,9 @@ pub struct Calibration {
     pub send_ns: f64,
     /// Of receiving one.
     pub receive_ns: f64,
+    /// Of reading or writing a block of a data file that is in memory.
+    #[serde(default)]
+    pub disk_ns: f64,
     /// A flush of the journal, elapsed.
     pub flush_ns: f64,
 }

@@ -3,7 +3,7 @@
 use super::calibration::Calibration;
 use onpath_meta::SyncPolicy;
 use onpath_path::IndexKind;
-use onpath_wire::tracking::Form;
+use onpath_wire::tracking::{Form, Writes};
 
 /// Who tracks directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,6 +73,15 @@ impl PathNodes {
     }
 }
 
+/// Which entries a table of files in the switch takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Table {
+    /// The newest one: what a data node leaves with it has all that came before (V-8).
+    NewestWins,
+    /// One that finds its place free, and newer than all that had it: the next one comes when the home has learned that, and said so (*Switch∆* §III-C).
+    FreeOnly,
+}
+
 /// When requests are made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load {
@@ -120,6 +129,16 @@ pub struct ModelConfig {
     pub path_nodes: PathNodes,
     /// How path nodes hold it.
     pub index: IndexKind,
+    /// Servers that have data nodes, one a core, and nothing else; without any, files have no bytes.
+    pub data_servers: u16,
+    /// Who answers writes of files.
+    pub writes: Writes,
+    /// Data nodes tell homes of writes later, many at once.
+    pub deferred: bool,
+    /// Which table of the switch shows files.
+    pub table: Table,
+    /// Of how many other servers a data node waits for one, which has what was written, before it answers. They have nothing else to do.
+    pub backups: u16,
     /// Clients run on the cores of the (only) server, as in one process; else they cost nothing.
     pub clients_inside: bool,
     /// From any node to any other, ns; nothing within a server.
@@ -144,6 +163,11 @@ impl ModelConfig {
             sticky_marks: true,
             path_nodes: PathNodes::None,
             index: IndexKind::Hi,
+            data_servers: 0,
+            writes: Writes::Chain,
+            deferred: true,
+            table: Table::NewestWins,
+            backups: 0,
             clients_inside: false,
             link_ns: 0,
             flush_ns: costs.flush_ns as u64,

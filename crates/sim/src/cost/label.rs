@@ -1,9 +1,11 @@
 //! What an input of a role is to the cost model: its label, and what its work grows with.
 
-use onpath_kernel::Output;
+use crate::world::role::Action;
 use onpath_path::IndexKind;
+use onpath_wire::data::{DataRequest, Merge};
 use onpath_wire::header::{HEADER_BYTES, MessageKind};
 use onpath_wire::ids::{NodeClass, NodeId};
+use onpath_wire::innet::{InNet, VisibilityOp};
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::{GrantResult, Peer, part};
 use onpath_wire::request::{Request, RequestBody};
@@ -12,6 +14,12 @@ use onpath_wire::request::{Request, RequestBody};
 pub const TICK: &str = "tick";
 /// Records became durable.
 pub const DURABLE: &str = "durable";
+/// A deadline of a data node has passed.
+pub const DATA_TICK: &str = "data tick";
+/// Records of a data node became durable.
+pub const DATA_DURABLE: &str = "data durable";
+/// A block of a data file was read or written.
+pub const DISK: &str = "disk";
 /// A packet in the switch.
 pub const SWITCH: &str = "switch";
 /// A client's own work for one request: encoding it, decoding the reply.
@@ -72,6 +80,20 @@ pub const LABELS: &[&str] = &[
     SESSION_ASKS,
     SESSION_KEPT,
     SESSION_HEARS,
+    "open",
+    "data ref",
+    "data write",
+    "data read",
+    "data asked",
+    "data answer",
+    "merge",
+    "learn",
+    "learned",
+    "brought",
+    "shown",
+    DISK,
+    DATA_TICK,
+    DATA_DURABLE,
     "peer",
     TICK,
     DURABLE,
@@ -82,7 +104,7 @@ pub const LABELS: &[&str] = &[
 /// What the cost of an input grows with, beyond that of its label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Features {
-    /// Entries of change-logs that come in and go out; names of a path.
+    /// Entries of change-logs that come in and go out; names of a path; files of which a data node tells, and writes that it need not tell of any more.
     pub entries: u32,
     /// Records.
     pub records: u32,
@@ -96,8 +118,17 @@ pub(crate) fn of_packet(packet: &Packet, to: NodeId) -> (&'static str, u32) {
     if packet.innet.is_some() && header.source == to {
         return ("mark answer", 0); // the switch's answer comes back on our own message
     }
+    if matches!(packet.innet.as_deref(), Some(InNet::Visibility(install)) if install.op() == Some(VisibilityOp::Install))
+    {
+        return ("shown", 0);
+    }
+    let of_data = |node: NodeId| node.class() == Some(NodeClass::Data);
     match header.kind() {
         MessageKind::Request => of_request(packet),
+        MessageKind::Data if of_data(to) => (of_data_request(packet), 0),
+        MessageKind::Data => of_merge(packet),
+        MessageKind::PeerAnswer if of_data(to) => ("learned", 0),
+        MessageKind::PeerAnswer if of_data(header.source) => ("data answer", 0),
         MessageKind::Peer | MessageKind::PeerAnswer => (of_peer(packet, header.source), entries(packet)),
         _ => ("peer", 0),
     }
@@ -111,6 +142,9 @@ fn of_request(packet: &Packet) -> (&'static str, u32) {
         Ok(Request::GetAttr { .. }) => "getattr",
         Ok(Request::SetAttr { .. }) => "setattr",
         Ok(Request::Rename { .. }) => "rename",
+        Ok(Request::Open { .. }) => "open",
+        Ok(Request::DataRef { .. }) => "data ref",
+        Ok(Request::Learn { .. }) => "brought",
         Ok(Request::LookupLed { way, .. }) => return ("lookup led", way.dirs.len() as u32),
         Ok(Request::Resolve { names, tell, .. }) => {
             return (if tell { RESOLVE_TOLD } else { RESOLVE }, names.len() as u32);
@@ -120,15 +154,31 @@ fn of_request(packet: &Packet) -> (&'static str, u32) {
     (label, 0)
 }
 
+fn of_data_request(packet: &Packet) -> &'static str {
+    match packet.body::<DataRequest>() {
+        Ok(DataRequest::Write { .. }) => "data write",
+        Ok(DataRequest::Read { .. }) => "data read",
+        _ => "data asked",
+    }
+}
+
+/// What a data node tells a home, and of how many files.
+fn of_merge(packet: &Packet) -> (&'static str, u32) {
+    match packet.body::<Merge>() {
+        Ok(Merge::Answered { all }) => ("learn", all.len() as u32),
+        _ => ("merge", 0),
+    }
+}
+
 /// Whether a path node was asked for a path.
 pub(crate) fn is_walk(label: &str) -> bool {
     label.starts_with(RESOLVE)
 }
 
 /// The label of a walk, of which only what came of it says how it was done.
-pub(crate) fn of_walk(asked: &'static str, index: IndexKind, speculated: bool, outputs: &[Output<()>]) -> &'static str {
-    let is_question = |output: &Output<()>| match output {
-        Output::Send { packet, .. } => packet.header().is_ok_and(|header| header.kind() == MessageKind::Peer),
+pub(crate) fn of_walk(asked: &'static str, index: IndexKind, speculated: bool, outputs: &[Action]) -> &'static str {
+    let is_question = |output: &Action| match output {
+        Action::Send { packet, .. } => packet.header().is_ok_and(|header| header.kind() == MessageKind::Peer),
         _ => false,
     };
     match index {
@@ -176,18 +226,20 @@ fn entries(packet: &Packet) -> u32 {
 
 impl Features {
     /// Counts an output.
-    pub(crate) fn count(&mut self, output: &Output<()>) {
+    pub(crate) fn count(&mut self, output: &Action) {
         match output {
-            Output::Append { .. } => self.records += 1,
-            Output::Send { to, .. } if to.class() == Some(NodeClass::Session) => self.replies += 1,
-            Output::Send { packet, .. } => {
+            Action::Append { .. } => self.records += 1,
+            Action::Send { to, .. } if to.class() == Some(NodeClass::Session) => self.replies += 1,
+            Action::Send { packet, .. } => {
                 let kind = packet.header().map(|header| header.kind());
                 let peer = matches!(kind, Ok(MessageKind::Peer | MessageKind::PeerAnswer));
                 if peer && packet.head.len() > HEADER_BYTES {
                     self.entries += entries(packet);
+                } else if kind == Ok(MessageKind::Data) {
+                    self.entries += of_merge(packet).1;
                 }
             }
-            Output::Flush | Output::Own(()) => {}
+            Action::Flush | Action::Disk { .. } => {}
         }
     }
 }

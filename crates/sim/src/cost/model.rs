@@ -1,15 +1,19 @@
 //! The event loop of the cost model.
 
 use super::clients::{Answered, CLUSTER, Clients, Cluster, TERM};
-use super::config::{Load, ModelConfig, Tracking};
+use super::config::{Load, ModelConfig, Table, Tracking};
+use super::free_only::{FreeOnly, Learned};
 use super::meter::Meter;
 use super::places::Place;
 use super::result::{Latencies, Measured};
 use super::server::{Flight, Server, Task};
+use super::sessions::Sessions;
+use super::users::Users;
 use super::walkers::Walkers;
 use super::work::{Ask, Kind, Work};
 use crate::world::EPOCH_NS;
-use onpath_kernel::{Now, Output};
+use crate::world::role::Action;
+use onpath_kernel::Now;
 use onpath_switch::{Switch, SwitchConfig};
 use onpath_wire::ids::{NodeId, SessionId};
 use onpath_wire::limits::COMMIT_INTERVAL_MS;
@@ -34,10 +38,14 @@ pub(super) enum Event {
     ArriveAtSwitch(u32),
     /// A core is done with a task; what came of it is in this place.
     Done { server: u16, task: Task, done: u32 },
+    /// What was recorded at a place is at backups; what comes of that is in this place.
+    BackedUp { place: u16, later: u32 },
+    /// A home has learned what is in this place, and the switch sees that.
+    Learned(u32),
     /// A role's deadline.
     Tick(u16),
     /// A session's deadline.
-    WalkerTick(u32),
+    SessionTick(u32),
     /// A flush ends.
     Flushed(u16),
     /// The commit interval of a server ends.
@@ -69,20 +77,27 @@ pub struct Model {
     pub(super) queue: BinaryHeap<Reverse<(u64, u64, Event)>>,
     pub(super) arranged: u64,
     pub(super) flights: Slab<Flight>,
-    pub(super) done: Slab<Vec<Output<()>>>,
-    /// The metadata servers, then that of a path node or of the tracking if there is one.
+    pub(super) done: Slab<Vec<Action>>,
+    /// The metadata servers, then that of a path node or of the tracking if there is one, then those of data nodes.
     pub(super) servers: Vec<Server>,
-    /// The shards, then the path nodes.
+    /// The shards, then the path nodes, then the data nodes.
     pub(super) places: Vec<Place>,
     pub(super) path_nodes_from: u16,
+    pub(super) data_nodes_from: u16,
     pub(super) switch: Option<Switch>,
+    /// What keeps its table of files to entries that are free.
+    pub(super) free_only: Option<FreeOnly>,
+    pub(super) learned: Slab<Vec<Learned>>,
     /// Packets that wait for a switch that is a server.
     pub(super) switch_inbox: VecDeque<Packet>,
     /// Servers that may have a task for a free core.
     pub(super) woken: Vec<u16>,
     pub(super) clients: Clients,
-    /// Sessions that look at paths.
+    pub(super) sessions: Sessions,
+    /// What they look at.
     pub(super) walkers: Walkers,
+    /// What they read and write.
+    pub(super) users: Users,
     /// Replies that wait for their client's turn on a core of the server.
     pub(super) client_inbox: Vec<VecDeque<Packet>>,
     pub(super) rng: ChaCha8Rng,
@@ -102,6 +117,8 @@ impl Model {
         let path_nodes: Vec<u16> = (0..config.path_nodes.count(config.servers)).collect();
         let map = ClusterMap::even(config.servers * config.shards_each(), Secrets::of_seed(7).placement);
         let map = map.with_path_nodes(&path_nodes);
+        let data_nodes: Vec<u16> = (0..config.data_servers * config.cores).collect();
+        let map = if data_nodes.is_empty() { map } else { map.with_data_nodes(&data_nodes) };
         let mut places: Vec<Place> = map.all().map(|shard| Place::shard(&config, &map, shard)).collect();
         let path_nodes_from = places.len() as u16;
         let mut servers: Vec<Server> = (0..config.servers).map(|_| Server::new(config.cores)).collect();
@@ -114,10 +131,13 @@ impl Model {
         if let Tracking::Server { cores } = config.tracking {
             servers.push(Server::new(cores));
         }
+        let (data_nodes_from, first) = (places.len() as u16, servers.len() as u16);
+        let data_server = |number: u16| first + number / config.cores;
+        places.extend(data_nodes.iter().map(|&number| Place::data_node(&config, &map, number, data_server(number))));
+        servers.extend((0..config.data_servers).map(|_| Server::new(config.cores)));
         let network = config.tracking.form() == Form::Network;
         let cluster = Cluster { number: CLUSTER, map: map.clone(), term: TERM, first_session: SessionId(1) };
         let clients = Clients::new(cluster, config.load);
-        let walkers = Walkers::none(map);
         let mut model = Model {
             now_ns: 0,
             queue: BinaryHeap::new(),
@@ -127,12 +147,17 @@ impl Model {
             servers,
             places,
             path_nodes_from,
+            data_nodes_from,
             switch: network.then(|| Switch::new(SwitchConfig::whole(NodeId::SWITCH, CLUSTER, 1))),
+            free_only: (config.table == Table::FreeOnly).then(FreeOnly::default),
+            learned: Slab::default(),
             switch_inbox: VecDeque::new(),
             woken: vec![],
             client_inbox: (0..clients.number()).map(|_| VecDeque::new()).collect(),
             clients,
-            walkers,
+            sessions: Sessions::none(map),
+            walkers: Walkers::none(),
+            users: Users::none(),
             rng: ChaCha8Rng::seed_from_u64(config.seed),
             meter: None,
             answered: vec![],
@@ -146,10 +171,11 @@ impl Model {
             let now = model.now();
             let place = &mut model.places[number as usize];
             place.start(now);
-            let outputs = place.poll();
+            let outputs = place.role.poll_all();
             model.put_out(number, outputs);
         }
-        (0..model.config.servers).for_each(|server| model.at(COMMIT_INTERVAL_MS * 1_000_000, Event::Interval(server)));
+        let with_journals = (0..model.config.servers).chain(first..model.servers.len() as u16);
+        with_journals.for_each(|server| model.at(COMMIT_INTERVAL_MS * 1_000_000, Event::Interval(server)));
         model.go_on(&mut Nothing, SETTLED_NS, u64::MAX);
         model
     }
@@ -187,7 +213,8 @@ impl Model {
     pub(super) fn measure(&mut self, work: &mut dyn Work, until: Until) -> Measured {
         let (begin_ns, busy) = (self.now_ns, self.busy_ns());
         (self.inputs, self.messages, self.unknown) = (BTreeMap::new(), 0, 0);
-        (self.walkers.cpu_ns, self.walkers.missed) = (0, 0);
+        (self.sessions.cpu_ns, self.walkers.missed, self.users.written) = (0, 0, 0);
+        let switched = self.switched();
         self.measuring = true;
         self.go_on(work, begin_ns + until.measured_ns, until.operations);
         self.measuring = false;
@@ -200,7 +227,9 @@ impl Model {
         let (inputs, messages, unknown) = (std::mem::take(&mut self.inputs), self.messages, self.unknown);
         let after = self.busy_ns();
         let utilisation = self.servers.iter().zip(after.into_iter().zip(&busy)).map(of).collect();
-        let (sessions_ns, missed) = (self.walkers.cpu_ns, self.walkers.missed);
+        let (sessions_ns, missed, written) = (self.sessions.cpu_ns, self.walkers.missed, self.users.written);
+        let since = |(name, count): (&'static str, u64)| (name, count - switched.get(name).copied().unwrap_or(0));
+        let switched = self.switched().into_iter().map(since).collect();
         Measured {
             took_ns,
             kinds: kinds.into_iter().map(|(kind, all)| (kind, Latencies::new(all))).collect(),
@@ -209,8 +238,15 @@ impl Model {
             messages,
             sessions_ns,
             missed,
+            written,
+            switched,
             unknown,
         }
+    }
+
+    /// What the switch has counted.
+    fn switched(&self) -> BTreeMap<&'static str, u64> {
+        self.switch.iter().flat_map(Switch::counters).collect()
     }
 
     /// Lets time pass: change-logs are pushed and applied.
@@ -276,8 +312,16 @@ impl Model {
                     Task::Client(client) => self.client_done(client, outputs),
                 }
             }
+            Event::BackedUp { place, later } => {
+                let later = self.done.take(later);
+                self.backed_up(place, later);
+            }
+            Event::Learned(learned) => {
+                let learned = self.learned.take(learned);
+                self.switch_frees(&learned);
+            }
             Event::Tick(place) => self.tick(place),
-            Event::WalkerTick(walker) => self.walker_ticks(walker),
+            Event::SessionTick(session) => self.session_ticks(session),
             Event::Flushed(server) => self.flushed(server),
             Event::Interval(server) => {
                 self.flush(server);

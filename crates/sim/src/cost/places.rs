@@ -2,8 +2,11 @@
 
 use super::clients::{CLUSTER, TERM};
 use super::config::ModelConfig;
+use crate::world::files::Files;
+use crate::world::role::{Role, Stimulus};
+use onpath_data::{DataConfig, DataNode, DiskOp, Ticket};
 use onpath_index::Heap;
-use onpath_kernel::{Input, Now, Output, Role};
+use onpath_kernel::{Input, Now, Role as _};
 use onpath_meta::{Shard, ShardBounds, ShardConfig};
 use onpath_path::{PathConfig, PathNode};
 use onpath_wire::ids::{Birth, Lsn, NodeId, RecordSeq, ShardId};
@@ -14,35 +17,23 @@ use std::collections::VecDeque;
 
 /// Bytes that a path node's index may take: more than any tree of the model needs.
 const PATH_BYTES: usize = 1 << 28;
+/// 4 KiB blocks of a data file: more than all files of the model have.
+const DATA_FILE_BLOCKS: u32 = 1 << 22;
 
-/// An input that waits for its role.
+/// What waits for its role.
 pub(crate) struct Waiting {
-    pub(crate) input: Input<()>,
+    pub(crate) stimulus: Stimulus,
     /// It came from another server, or from a client.
     pub(crate) remote: bool,
-}
-
-/// The roles that servers have.
-pub(crate) enum Hosted {
-    Shard(Box<Shard>),
-    Path(Box<PathNode>),
-}
-
-/// Asks whichever it is.
-macro_rules! each {
-    ($hosted:expr, $role:ident => $does:expr) => {
-        match $hosted {
-            Hosted::Shard($role) => $does,
-            Hosted::Path($role) => $does,
-        }
-    };
 }
 
 /// A role in its server.
 pub(crate) struct Place {
     pub(crate) node: NodeId,
     pub(crate) server: u16,
-    pub(crate) role: Hosted,
+    pub(crate) role: Role,
+    /// The disk of a data node: memory.
+    files: Files,
     pub(crate) inbox: VecDeque<Waiting>,
     /// It runs, or is in the run queue.
     pub(crate) queued: bool,
@@ -58,21 +49,21 @@ impl Place {
             shard,
             map: map.clone(),
             term: TERM,
-            one_journal: config.servers == 1,
+            one_journal: config.servers == 1 && config.data_servers == 0,
             ends_path_nodes: false,
             inner: Secrets::of_seed(7).inner,
             cluster: CLUSTER,
-            track_unsynced: config.servers > 1,
+            track_unsynced: config.servers > 1 || config.data_servers > 0,
             outlived: false,
             form: config.tracking.form(),
             switches: Switches::ONE,
             sync: config.tracking.policy(),
             sticky_marks: config.sticky_marks,
-            writes: Writes::Chain,
-            shows_files: false,
+            writes: config.writes,
+            shows_files: config.writes == Writes::Visible,
             bounds: ShardBounds::default(),
         });
-        Place::new(NodeId::shard(shard), shard.0 / config.shards_each(), Hosted::Shard(Box::new(role)))
+        Place::new(NodeId::shard(shard), shard.0 / config.shards_each(), Role::Shard(Box::new(role)))
     }
 
     /// A path node that knows nothing yet.
@@ -80,40 +71,61 @@ impl Place {
         let (node, map, key) = (NodeId::path(number), map.clone(), [7; 16]);
         let (memory_bytes, index, loads) = (PATH_BYTES, config.index, false);
         let config = PathConfig { node, cluster: CLUSTER, map, term: TERM, key, memory_bytes, index, loads };
-        Place::new(node, server, Hosted::Path(Box::new(PathNode::new(config, Heap))))
+        Place::new(node, server, Role::Path(Box::new(PathNode::new(config, Heap))))
     }
 
-    fn new(node: NodeId, server: u16, role: Hosted) -> Place {
+    /// A data node without files.
+    pub(crate) fn data_node(config: &ModelConfig, map: &ClusterMap, number: u16, server: u16) -> Place {
+        let role = DataNode::new(DataConfig {
+            node: number,
+            term: TERM,
+            map: map.clone(),
+            cluster: CLUSTER,
+            file_blocks: DATA_FILE_BLOCKS,
+            files: 0,
+            outlived: false,
+            deferred: config.deferred,
+            tickets: Secrets::of_seed(7).inner.tickets(),
+        });
+        Place::new(NodeId::data(number), server, Role::Data(Box::new(role)))
+    }
+
+    fn new(node: NodeId, server: u16, role: Role) -> Place {
         let (inbox, records) = (VecDeque::new(), VecDeque::new());
-        Place { node, server, role, inbox, queued: false, tick_ns: None, records }
+        Place { node, server, role, files: Files::default(), inbox, queued: false, tick_ns: None, records }
     }
 
     /// It begins to serve.
     pub(crate) fn start(&mut self, now: Now) {
         match &mut self.role {
-            Hosted::Shard(shard) => shard.start(now, Birth(1)),
-            Hosted::Path(path_node) => path_node.handle(now, Input::Tick),
+            Role::Shard(shard) => shard.start(now, Birth(1)),
+            Role::Data(data) => {
+                data.start(now, Birth::NEVER, &mut |file, at, into| self.files.read(file, at, into));
+            }
+            Role::Path(path_node) => path_node.handle(now, Input::Tick),
         }
     }
 
-    pub(crate) fn handle(&mut self, now: Now, input: Input<()>) {
-        each!(&mut self.role, role => role.handle(now, input));
-    }
-
-    pub(crate) fn next_deadline(&self) -> Option<u64> {
-        each!(&self.role, role => role.next_deadline())
-    }
-
-    /// All that it has put out.
-    pub(crate) fn poll(&mut self) -> Vec<Output<()>> {
-        each!(&mut self.role, role => std::iter::from_fn(|| role.poll_output()).collect())
+    /// Does what its data node asks of the disk.
+    pub(crate) fn execute(&mut self, ticket: Ticket, op: DiskOp) -> Stimulus {
+        let result = self.files.execute(op);
+        self.files.sync();
+        Stimulus::DiskDone(ticket, result)
     }
 
     /// Walks that reachability bits have spared the path node to check.
     pub(crate) fn speculated(&self) -> u64 {
         match &self.role {
-            Hosted::Shard(_) => 0,
-            Hosted::Path(path_node) => path_node.speculated(),
+            Role::Path(path_node) => path_node.speculated(),
+            Role::Shard(_) | Role::Data(_) => 0,
+        }
+    }
+
+    /// Writes that the data node has to tell homes of.
+    pub(crate) fn owed(&self) -> usize {
+        match &self.role {
+            Role::Data(data) => data.owed(),
+            Role::Shard(_) | Role::Path(_) => 0,
         }
     }
 

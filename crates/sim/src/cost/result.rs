@@ -46,10 +46,14 @@ pub struct Measured {
     pub inputs: BTreeMap<&'static str, u64>,
     /// Messages between servers, clients and the switch; through it they are two.
     pub messages: u64,
-    /// CPU of sessions that look at paths, ns; it keeps no server busy.
+    /// CPU of sessions, ns; it keeps no server busy.
     pub sessions_ns: u64,
     /// Paths that led nowhere, since somebody has just renamed what was on the way.
     pub missed: u64,
+    /// Writes of files that their data nodes have answered; homes have answered the others.
+    pub written: u64,
+    /// What the switch counted.
+    pub switched: BTreeMap<&'static str, u64>,
     /// Inputs whose label was never calibrated: they cost nothing but dispatch.
     pub unknown: u64,
 }

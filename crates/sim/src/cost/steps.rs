@@ -1,12 +1,13 @@
 //! What happens at a step of the cost model: tasks begin and end, messages travel, records become durable.
 
 use super::config::{PathNodes, Tracking};
-use super::label::{self, CLIENT, DURABLE, Features, SWITCH, TICK};
+use super::label::{self, CLIENT, DATA_DURABLE, DATA_TICK, DISK, DURABLE, Features, SWITCH, TICK};
 use super::model::{Event, Model};
 use super::places::Waiting;
 use super::server::{Flight, Task};
 use super::work::Work;
-use onpath_kernel::{Input, Need, Output, Role};
+use crate::world::role::{Action, Stimulus, action};
+use onpath_kernel::{Input, Need, Output, Role as _};
 use onpath_wire::ids::{Lsn, NodeClass, NodeId, RecordSeq};
 use onpath_wire::packet::Packet;
 
@@ -58,27 +59,34 @@ impl Model {
         match node.class() {
             Some(NodeClass::Shard) => node.as_shard().map(|shard| shard.0),
             Some(NodeClass::Path) => Some(self.path_nodes_from + (node.number() as u16)),
+            Some(NodeClass::Data) => Some(self.data_nodes_from + (node.number() as u16)).filter(|_| self.has_bytes()),
             _ => None,
         }
+    }
+
+    /// Whether there are data nodes.
+    fn has_bytes(&self) -> bool {
+        self.config.data_servers > 0
     }
 
     fn server_of(&self, place: u16) -> u16 {
         self.places[place as usize].server
     }
 
-    fn run_place(&mut self, number: u16) -> (Vec<Output<()>>, u64) {
+    fn run_place(&mut self, number: u16) -> (Vec<Action>, u64) {
         let now = self.now();
         let place = &mut self.places[number as usize];
-        let Waiting { input, remote } = place.inbox.pop_front().expect("a role in the run queue has an input");
-        let (mut label, entries) = of_input(&input, place.node);
+        let Waiting { stimulus, remote } = place.inbox.pop_front().expect("a role in the run queue has an input");
+        let (mut label, entries) = of_stimulus(&stimulus, place.node);
         let mut features = Features { entries, ..Features::default() };
-        let speculated = place.speculated();
+        let (speculated, owed) = (place.speculated(), place.owed());
         let (outputs, took_ns) = self.metered(|model| {
             let place = &mut model.places[number as usize];
-            place.handle(now, input);
-            place.poll()
+            place.role.handle(now, stimulus);
+            place.role.poll_all()
         });
         outputs.iter().for_each(|output| features.count(output));
+        features.entries += owed.saturating_sub(self.places[number as usize].owed()) as u32;
         if label::is_walk(label) {
             let speculated = self.places[number as usize].speculated() > speculated;
             label = label::of_walk(label, self.config.index, speculated, &outputs);
@@ -89,6 +97,11 @@ impl Model {
         around_ns += if remote { costs.receive_ns } else { 0.0 };
         let sends = outputs.iter().filter(|output| self.leaves(number, output)).count();
         around_ns += costs.send_ns * sends as f64;
+        let blocks = outputs.iter().filter(|output| matches!(output, Action::Disk { .. })).count();
+        around_ns += costs.disk_ns * blocks as f64;
+        if self.waits_for_backups(number, features) {
+            around_ns += costs.send_ns * f64::from(self.config.backups) + costs.receive_ns;
+        }
         let is_central = self.config.path_nodes == PathNodes::Central && label::is_walk(label);
         let names = if is_central { self.directory_lookups_ns(features.entries) } else { 0 };
         let cost_ns = self.cost_ns(label, features) + around_ns as u64 + names;
@@ -102,8 +115,8 @@ impl Model {
     }
 
     /// Whether an output goes over the network.
-    fn leaves(&self, place: u16, output: &Output<()>) -> bool {
-        let Output::Send { to, packet, .. } = output else { return false };
+    fn leaves(&self, place: u16, output: &Action) -> bool {
+        let Action::Send { to, packet, .. } = output else { return false };
         match self.place_of(*to) {
             Some(other) if !packet.wants_switch() => self.server_of(other) != self.server_of(place),
             _ => !self.config.clients_inside,
@@ -111,7 +124,7 @@ impl Model {
     }
 
     /// A role's input is handled, and its core free for others.
-    pub(super) fn place_done(&mut self, number: u16, outputs: Vec<Output<()>>) {
+    pub(super) fn place_done(&mut self, number: u16, outputs: Vec<Action>) {
         self.put_out(number, outputs);
         let server = self.server_of(number);
         let place = &mut self.places[number as usize];
@@ -122,21 +135,47 @@ impl Model {
     }
 
     /// A role's records are journaled, then its messages leave in order.
-    pub(super) fn put_out(&mut self, place: u16, outputs: Vec<Output<()>>) {
+    pub(super) fn put_out(&mut self, place: u16, outputs: Vec<Action>) {
         let server = self.server_of(place);
+        let records = outputs.iter().filter(|output| matches!(output, Action::Append { .. })).count() as u32;
+        let waits = self.waits_for_backups(place, Features { records, ..Features::default() });
+        let mut later = vec![];
         for output in outputs {
             match output {
-                Output::Append { seq, .. } => {
+                Action::Append { seq, .. } => {
                     let journal = &mut self.servers[server as usize].appended;
                     journal.0 += 1;
                     self.places[place as usize].appended(seq, *journal);
                 }
-                Output::Send { to, packet, after, need } => self.release(place, to, packet, after, need),
-                Output::Flush => self.flush(server),
-                Output::Own(()) => {}
+                Action::Send { .. } if waits => later.push(output),
+                Action::Send { to, packet, after, need } => self.release(place, to, packet, after, need),
+                Action::Flush => self.flush(server),
+                Action::Disk { ticket, op } => {
+                    let done = self.places[place as usize].execute(ticket, op);
+                    self.give(place, done, false);
+                }
             }
         }
+        if !later.is_empty() {
+            let later = self.done.put(later);
+            self.at(2 * self.config.link_ns, Event::BackedUp { place, later });
+        }
         self.arm_tick(place);
+    }
+
+    /// Other servers have what a data node has recorded.
+    pub(super) fn backed_up(&mut self, place: u16, later: Vec<Action>) {
+        for output in later {
+            if let Action::Send { to, packet, after, need } = output {
+                self.release(place, to, packet, after, need);
+            }
+        }
+    }
+
+    /// Whether what a role says after so many records waits for other servers to have them.
+    fn waits_for_backups(&self, place: u16, features: Features) -> bool {
+        let is_data = self.places[place as usize].node.class() == Some(NodeClass::Data);
+        self.config.backups > 0 && is_data && features.records > 0
     }
 
     /// The output gate, where replies to clients do not wait.
@@ -146,7 +185,7 @@ impl Model {
         let own = self.place_of(to).is_some_and(|other| self.server_of(other) == server);
         let waits = match to.class() {
             _ if matches!(need, Need::Durable | Need::DurableInTime | Need::IfOutlived) => true,
-            _ if need == Need::Nothing => false,
+            _ if matches!(need, Need::Nothing | Need::AsForClient) => false,
             Some(NodeClass::Session) => false,
             _ => !own,
         };
@@ -163,6 +202,7 @@ impl Model {
 
     /// Brings a released message on its way.
     pub(super) fn route(&mut self, flight: Flight) {
+        self.pass_switch(&flight);
         let link_ns = self.config.link_ns;
         let to_switch = flight.packet.wants_switch() || flight.to == NodeId::SWITCH;
         let inside = match (self.place_of(flight.from), self.place_of(flight.to)) {
@@ -176,7 +216,7 @@ impl Model {
             let place = self.flights.put(flight);
             self.at(in_ns, Event::ArriveAtSwitch(place));
         } else if inside && let Some(place) = self.place_of(flight.to) {
-            self.give(place, Input::Packet(flight.packet), false);
+            self.give(place, Stimulus::Packet(flight.packet), false);
         } else {
             self.messages += u64::from(!inside);
             let in_ns = if flight.from == NodeId::SWITCH && self.config.tracking == Tracking::Network {
@@ -191,10 +231,11 @@ impl Model {
 
     pub(super) fn arrive(&mut self, flight: Flight, work: &mut dyn Work) {
         if let Some(place) = self.place_of(flight.to) {
-            return self.give(place, Input::Packet(flight.packet), !self.config.clients_inside);
+            return self.give(place, Stimulus::Packet(flight.packet), !self.config.clients_inside);
         }
-        if let Some(walker) = self.walkers.at(flight.to) {
-            return self.walker_input(walker, Input::Packet(flight.packet));
+        if let Some(session) = self.sessions.at(flight.to) {
+            self.users.hears(&flight.packet);
+            return self.session_input(session, Input::Packet(flight.packet));
         }
         if flight.to.class() != Some(NodeClass::Session) {
             return; // nobody is there: the data node of files that were removed
@@ -227,14 +268,14 @@ impl Model {
         }
     }
 
-    fn run_client(&mut self, client: u32, work: &mut dyn Work) -> (Vec<Output<()>>, u64) {
+    fn run_client(&mut self, client: u32, work: &mut dyn Work) -> (Vec<Action>, u64) {
         let (outputs, took_ns) = self.metered(|model| {
             if let Some(packet) = model.client_inbox[client as usize].pop_front() {
                 model.hear(client, &packet, work);
             }
             let mut outputs = vec![];
             while let Some((to, packet)) = model.clients.ask(client, work, model.now_ns) {
-                outputs.push(Output::Send { to, packet, after: RecordSeq(0), need: Need::ByDestination });
+                outputs.push(Action::Send { to, packet, after: RecordSeq(0), need: Need::ByDestination });
             }
             outputs
         });
@@ -244,16 +285,17 @@ impl Model {
         (outputs, cost_ns)
     }
 
-    pub(super) fn client_done(&mut self, client: u32, outputs: Vec<Output<()>>) {
+    pub(super) fn client_done(&mut self, client: u32, outputs: Vec<Action>) {
         let from = self.clients.address(client);
         for output in outputs {
-            if let Output::Send { to, packet, .. } = output {
+            if let Action::Send { to, packet, .. } = output {
                 self.route(Flight { from, to, packet });
             }
         }
     }
 
-    pub(super) fn arrive_at_switch(&mut self, packet: Packet) {
+    pub(super) fn arrive_at_switch(&mut self, mut packet: Packet) {
+        self.free_only.iter_mut().for_each(|table| table.meets(&mut packet));
         self.switch_inbox.push_back(packet);
         if matches!(self.config.tracking, Tracking::Server { .. }) {
             self.ready(self.config.servers, Task::Switch);
@@ -265,13 +307,14 @@ impl Model {
         }
     }
 
-    fn run_switch(&mut self) -> (Vec<Output<()>>, u64) {
+    fn run_switch(&mut self) -> (Vec<Action>, u64) {
         let packet = self.switch_inbox.pop_front().expect("a packet for each task");
         let now = self.now();
         let (outputs, took_ns) = self.metered(|model| {
             let Some(switch) = &mut model.switch else { return vec![] };
             switch.handle(now, Input::Packet(packet));
-            std::iter::from_fn(|| switch.poll_output()).collect::<Vec<_>>()
+            let sent = |output: Output<()>| action(output, |()| unreachable!("a switch only sends"));
+            std::iter::from_fn(|| switch.poll_output().map(sent)).collect::<Vec<_>>()
         });
         let copies = Features { entries: 0, records: 0, replies: outputs.len() as u32 };
         self.sample(took_ns, SWITCH, copies);
@@ -285,18 +328,18 @@ impl Model {
         (outputs, cost_ns)
     }
 
-    pub(super) fn switch_done(&mut self, outputs: Vec<Output<()>>) {
+    pub(super) fn switch_done(&mut self, outputs: Vec<Action>) {
         for output in outputs {
-            if let Output::Send { to, packet, .. } = output {
+            if let Action::Send { to, packet, .. } = output {
                 self.route(Flight { from: NodeId::SWITCH, to, packet });
             }
         }
     }
 
     /// An input for a role, which waits for its turn.
-    fn give(&mut self, number: u16, input: Input<()>, remote: bool) {
+    fn give(&mut self, number: u16, stimulus: Stimulus, remote: bool) {
         let place = &mut self.places[number as usize];
-        place.inbox.push_back(Waiting { input, remote });
+        place.inbox.push_back(Waiting { stimulus, remote });
         if !place.queued {
             place.queued = true;
             self.ready(self.server_of(number), Task::Place(number));
@@ -309,8 +352,8 @@ impl Model {
             return; // a tick arranged later, but for an earlier time, has come before
         }
         place.tick_ns = None;
-        if place.next_deadline().is_some_and(|at_us| at_us * 1_000 <= self.now_ns) {
-            self.give(number, Input::Tick, false);
+        if place.role.next_deadline().is_some_and(|at_us| at_us * 1_000 <= self.now_ns) {
+            self.give(number, Stimulus::Tick, false);
         } else {
             self.arm_tick(number);
         }
@@ -318,7 +361,7 @@ impl Model {
 
     fn arm_tick(&mut self, number: u16) {
         let place = &mut self.places[number as usize];
-        let Some(deadline_us) = place.next_deadline() else { return };
+        let Some(deadline_us) = place.role.next_deadline() else { return };
         let at_ns = (deadline_us * 1_000).max(self.now_ns);
         if place.tick_ns.is_none_or(|tick_ns| at_ns < tick_ns) {
             place.tick_ns = Some(at_ns);
@@ -335,10 +378,12 @@ impl Model {
     pub(super) fn flushed(&mut self, server: u16) {
         let (upto, released): (Lsn, Vec<Flight>) = self.servers[server as usize].flushed();
         released.into_iter().for_each(|flight| self.route(flight));
-        let each = self.config.shards_each();
-        for shard in server * each..(server + 1) * each {
-            if let Some(seq) = self.places[shard as usize].durable(upto) {
-                self.give(shard, Input::Durable(seq), false);
+        for number in 0..self.places.len() as u16 {
+            let place = &mut self.places[number as usize];
+            if place.server == server
+                && let Some(seq) = place.durable(upto)
+            {
+                self.give(number, Stimulus::Durable(seq), false);
             }
         }
         if !self.servers[server as usize].gate.is_empty() {
@@ -348,11 +393,12 @@ impl Model {
 }
 
 /// The label of an input and the change-log entries in it.
-fn of_input(input: &Input<()>, node: NodeId) -> (&'static str, u32) {
-    match input {
-        Input::Packet(packet) => label::of_packet(packet, node),
-        Input::Tick => (TICK, 0),
-        Input::Durable(_) => (DURABLE, 0),
-        Input::Own(()) => ("request", 0),
+fn of_stimulus(stimulus: &Stimulus, node: NodeId) -> (&'static str, u32) {
+    let of_data = node.class() == Some(NodeClass::Data);
+    match stimulus {
+        Stimulus::Packet(packet) => label::of_packet(packet, node),
+        Stimulus::Tick => (if of_data { DATA_TICK } else { TICK }, 0),
+        Stimulus::Durable(_) => (if of_data { DATA_DURABLE } else { DURABLE }, 0),
+        Stimulus::DiskDone(..) => (DISK, 0),
     }
 }

@@ -1,50 +1,27 @@
-//! Sessions that look at paths: the real ones, as a client has them. They cost nothing, but what they would is counted.
+//! Looks at paths, of which sessions ask for each step.
 
-use super::clients::{Answered, CLUSTER};
+use super::clients::Answered;
 use super::config::{Load, PathNodes};
-use super::label::{Features, SESSION_ASKS, SESSION_HEARS, SESSION_KEPT};
 use super::looks::{FallBack, Follow, Looks};
-use super::model::{Event, Model, Nothing, Until};
+use super::model::{Model, Nothing, Until};
 use super::result::Measured;
-use super::server::Flight;
+use super::sessions::{Of, STEP_NS};
 use super::tree::{Branch, Tree, TreeShape, Who};
 use super::work::Kind;
-use onpath_kernel::{Input, Output, Role};
-use onpath_session::fs::{FsOp, FsReply, FsRequest, FsResult, WaysAt};
-use onpath_session::{AccessTimes, KeptWays, Session, SessionConfig, SessionIn, SessionOut};
+use onpath_session::fs::{FsOp, FsReply, FsResult, WaysAt};
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::{InodeId, NodeClass, NodeId, SessionNumber};
+use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind as FileKind;
-use onpath_wire::map::ClusterMap;
 use onpath_wire::name::Name;
 use onpath_wire::request::{SetAttr, set};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Ids of sessions begin here; other clients have smaller ones.
-const FIRST_SESSION: u32 = 1_000;
-/// Memory for kept ways of each, as a client has it unless it is told otherwise.
-const KEPT_BYTES: usize = 4 << 20;
 /// After so many times a look is led by ways no more that turn out not to be right, as of a client.
 const RESTARTS_MAX: u32 = 3;
-/// Calls under way while a tree is made.
-const CALLS: usize = 64;
 /// Paths after which sessions surely keep ways.
 const UNKEPT: usize = 8;
-/// Time that passes at a step while something is waited for, ns.
-const STEP_NS: u64 = 100_000;
-
-/// A session.
-struct Walker {
-    node: NodeId,
-    session: Session,
-    tick_ns: Option<u64>,
-    next_unique: u64,
-    /// The look to which a call belongs; none: it was asked for by itself.
-    calls: BTreeMap<u64, Option<u64>>,
-}
-
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Start,
@@ -81,86 +58,47 @@ struct Look {
     asked_ns: u64,
 }
 
-/// Sessions and what they ask for.
+/// Sessions that look, and at what.
 pub(super) struct Walkers {
-    map: ClusterMap,
-    all: Vec<Walker>,
     tree: Tree,
     looks: BTreeMap<u64, Look>,
     plan: Looks,
     rng: ChaCha8Rng,
     /// Whoever has an answer asks on.
     goes_on: bool,
-    /// Answers to calls that belong to no look, by number of the call.
-    answers: BTreeMap<u64, FsResult>,
     /// Files that were made, to be removed.
     made: VecDeque<(u32, Name)>,
     number: u64,
     pub(super) missed: u64,
-    pub(super) cpu_ns: u64,
 }
 
 impl Walkers {
-    /// No sessions.
-    pub(super) fn none(map: ClusterMap) -> Walkers {
+    /// Nobody looks at anything.
+    pub(super) fn none() -> Walkers {
         Walkers {
-            map,
-            all: vec![],
             tree: Tree::default(),
             looks: BTreeMap::new(),
             plan: Looks::at(2, Follow::Serial, 0),
             rng: ChaCha8Rng::seed_from_u64(0),
             goes_on: false,
-            answers: BTreeMap::new(),
             made: VecDeque::new(),
             number: 0,
             missed: 0,
-            cpu_ns: 0,
         }
-    }
-
-    /// The session with this address.
-    pub(super) fn at(&self, node: NodeId) -> Option<u32> {
-        let is_session = node.class() == Some(NodeClass::Session);
-        let number = node.number().checked_sub(FIRST_SESSION).filter(|_| is_session)?;
-        (number < self.all.len() as u32).then_some(number)
-    }
-}
-
-impl Walker {
-    fn new(map: &ClusterMap, index: u32) -> Walker {
-        let number = SessionNumber(u64::from(FIRST_SESSION + index));
-        let session = Session::new(SessionConfig {
-            session: number,
-            cluster: CLUSTER,
-            map: map.clone(),
-            soft: false,
-            access_times: AccessTimes::default(),
-            in_halves: false,
-            caches: false,
-            identity: None,
-            kept_ways: KeptWays { bytes: KEPT_BYTES, key: [7; 16] },
-        });
-        let node = NodeId::session(number.id());
-        Walker { node, session, tick_ns: None, next_unique: 0, calls: BTreeMap::new() }
     }
 }
 
 impl Model {
     /// Sessions join, as many as the load of the configuration has clients, and one of them makes a tree.
     pub fn make_tree(&mut self, shape: &TreeShape) {
-        let map = self.walkers.map.clone();
-        for index in 0..self.config.load.clients() {
-            self.walkers.all.push(Walker::new(&map, index));
-            self.walker_input(index, Input::Tick);
-        }
+        self.join_sessions();
         let open = SetAttr { valid: set::MODE, mode: 0o777, ..SetAttr::default() };
-        let opened = self.call_all(vec![(Who::Root, FsOp::SetAttr { id: InodeId::ROOT, set: open, handle: None })]);
+        let opened = self.call_first(vec![(Who::Root, FsOp::SetAttr { id: InodeId::ROOT, set: open, handle: None })]);
         assert!(opened.iter().all(Result::is_ok), "{opened:?}");
         self.walkers.tree = Tree::new(shape);
         for level in 1..shape.depths.iter().copied().max().unwrap_or(1) {
             let dirs = self.walkers.tree.all_at(level);
-            let made = self.call_all(dirs.iter().map(|&dir| self.make_dir(dir)).collect());
+            let made = self.call_first(dirs.iter().map(|&dir| self.make_dir(dir)).collect());
             for (dir, made) in dirs.into_iter().zip(made) {
                 let Ok(FsReply::Entry(attr)) = made else { panic!("mkdir was answered {made:?}") };
                 self.walkers.tree.dirs[dir as usize].id = attr.id;
@@ -170,7 +108,7 @@ impl Model {
             let dirs = self.walkers.tree.all_at(depth - 1);
             let files = dirs.iter().flat_map(|&dir| (0..Tree::files()).map(move |number| (dir, number)));
             let calls = files.map(|(dir, number)| self.make_file(dir, Tree::file(number))).collect();
-            let made = self.call_all(calls);
+            let made = self.call_first(calls);
             assert!(made.iter().all(Result::is_ok), "a file could not be made");
         }
     }
@@ -186,26 +124,16 @@ impl Model {
         (parent.branch.owner(), make(FileKind::File, parent.id, name, 0o644))
     }
 
-    /// The first session makes these calls, some at a time; their answers, in order.
-    fn call_all(&mut self, calls: Vec<(Who, FsOp)>) -> Vec<FsResult> {
-        let (mut asked, mut calls) = (vec![], calls.into_iter());
-        loop {
-            while asked.len() - self.walkers.answers.len() < CALLS {
-                let Some((who, op)) = calls.next() else { break };
-                asked.push(self.call(0, who.asks(false), op, None, None));
-            }
-            if self.walkers.answers.len() == asked.len() {
-                let mut answers = std::mem::take(&mut self.walkers.answers);
-                return asked.iter().map(|unique| answers.remove(unique).expect("all are answered")).collect();
-            }
-            self.go_on(&mut Nothing, self.now_ns + STEP_NS, u64::MAX);
-        }
+    /// The first session makes these calls; their answers, in order.
+    fn call_first(&mut self, calls: Vec<(Who, FsOp)>) -> Vec<FsResult> {
+        self.call_all(calls.into_iter().map(|(who, op)| (0, who.asks(false), op)).collect())
     }
 
     /// Looks once at each way to paths of these depths, as `follow` does, so that all that is kept of them is there. Each session that keeps
     /// something of its own does, and one for each path node.
     pub fn warm(&mut self, depths: &[u32], follow: Follow) {
-        let (all, path_nodes) = (self.walkers.all.len() as u32, self.walkers.map.path_nodes().count() as u32);
+        let path_nodes = u32::from(self.config.path_nodes.count(self.config.servers));
+        let all = self.sessions.number();
         let walkers = match follow {
             Follow::Serial | Follow::Parallel => 1,
             Follow::Led => path_nodes.min(all),
@@ -232,7 +160,7 @@ impl Model {
         self.walkers.goes_on = true;
         self.answered.clear();
         for _ in 0..window {
-            (0..self.walkers.all.len() as u32).for_each(|walker| self.ask_next(walker));
+            (0..self.sessions.number()).for_each(|walker| self.ask_next(walker));
         }
         self.begin_tasks(&mut Nothing);
         if until.warm_ns > 0 {
@@ -324,7 +252,7 @@ impl Model {
         look.stage = stage;
         let by_ways = look.by_ways.take();
         let (walker, caller) = (look.walker, look.who.asks(look.tells_group));
-        self.call(walker, caller, op, by_ways, Some(id));
+        self.call(walker, caller, op, by_ways, Of::Look(id));
     }
 
     fn start(&mut self, id: u64) {
@@ -389,7 +317,7 @@ impl Model {
     }
 
     /// An answer to a step of a look.
-    fn look_answered(&mut self, id: u64, result: FsResult) {
+    pub(super) fn look_answered(&mut self, id: u64, result: FsResult) {
         let look = self.walkers.looks.get_mut(&id).expect("it is under way");
         match (look.stage, result) {
             (Stage::All(left), _) if left > 1 => look.stage = Stage::All(left - 1),
@@ -432,101 +360,8 @@ impl Model {
             self.ask_next(look.walker);
         }
     }
-
-    /// A caller of a session asks; the number of the request.
-    fn call(
-        &mut self,
-        walker: u32,
-        caller: onpath_session::fs::Caller,
-        op: FsOp,
-        by_ways: Option<WaysAt>,
-        of: Option<u64>,
-    ) -> u64 {
-        let target = &mut self.walkers.all[walker as usize];
-        target.next_unique += 1;
-        let unique = target.next_unique;
-        target.calls.insert(unique, of);
-        self.walker_input(walker, Input::Own(SessionIn::Fs(FsRequest { unique, caller, op, by_ways })));
-        unique
-    }
-
-    pub(super) fn walker_ticks(&mut self, walker: u32) {
-        let target = &mut self.walkers.all[walker as usize];
-        if target.tick_ns == Some(self.now_ns) {
-            target.tick_ns = None;
-            self.walker_input(walker, Input::Tick);
-        }
-    }
-
-    pub(super) fn walker_input(&mut self, walker: u32, input: Input<SessionIn>) {
-        let now = self.now();
-        let (mut label, names) = of_input(&input);
-        let (outputs, took_ns) = self.metered(|model| {
-            let session = &mut model.walkers.all[walker as usize].session;
-            session.handle(now, input);
-            std::iter::from_fn(|| session.poll_output()).collect::<Vec<_>>()
-        });
-        let to_shard =
-            |output: &Output<SessionOut>| matches!(output, Output::Send { to, .. } if to.as_shard().is_some());
-        if label == SESSION_KEPT && !outputs.iter().any(to_shard) {
-            label = SESSION_ASKS;
-        }
-        let features = Features { entries: names, ..Features::default() };
-        self.sample(took_ns, label, features);
-        self.walkers.cpu_ns += self.cost_ns(label, features);
-        let (from, mut own) = (self.walkers.all[walker as usize].node, vec![]);
-        for output in outputs {
-            match output {
-                Output::Send { to, packet, .. } => self.route(Flight { from, to, packet }),
-                Output::Own(out) => own.push(out),
-                Output::Append { .. } | Output::Flush => {}
-            }
-        }
-        self.arm_walker(walker);
-        for out in own {
-            self.walker_says(walker, out);
-        }
-    }
-
-    fn walker_says(&mut self, walker: u32, out: SessionOut) {
-        match out {
-            SessionOut::Reply { unique, result } => {
-                match self.walkers.all[walker as usize].calls.remove(&unique).expect("a call is answered once") {
-                    Some(look) => self.look_answered(look, result),
-                    None => _ = self.walkers.answers.insert(unique, result),
-                }
-            }
-            SessionOut::ReadCaller { ticket, question } => {
-                let read = Who::of(question.pid).read();
-                self.walker_input(walker, Input::Own(SessionIn::Caller { ticket, read }));
-            }
-            SessionOut::Lost(reason) => panic!("nothing fails in the model: {reason}"),
-            _ => {}
-        }
-    }
-
-    fn arm_walker(&mut self, walker: u32) {
-        let target = &mut self.walkers.all[walker as usize];
-        let Some(deadline_us) = target.session.next_deadline() else { return };
-        let at_ns = (deadline_us * 1_000).max(self.now_ns);
-        if target.tick_ns.is_none_or(|tick_ns| at_ns < tick_ns) {
-            target.tick_ns = Some(at_ns);
-            self.at(at_ns - self.now_ns, Event::WalkerTick(walker));
-        }
-    }
 }
 
-fn make(kind: FileKind, parent: InodeId, name: Name, mode: u16) -> FsOp {
+pub(super) fn make(kind: FileKind, parent: InodeId, name: Name, mode: u16) -> FsOp {
     FsOp::Make { parent, name, kind, mode, umask: 0, rdev: 0, target: vec![] }
-}
-
-/// The label of an input of a session, and the names of the path in it.
-fn of_input(input: &Input<SessionIn>) -> (&'static str, u32) {
-    match input {
-        Input::Own(SessionIn::Fs(FsRequest { op: FsOp::Resolve { names, kept, .. }, .. })) => {
-            (if *kept { SESSION_KEPT } else { SESSION_ASKS }, names.len() as u32)
-        }
-        Input::Own(SessionIn::Fs(_)) => (SESSION_ASKS, 1),
-        _ => (SESSION_HEARS, 0),
-    }
 }

@@ -30,6 +30,10 @@ pub enum Kind {
     Chmod,
     /// A directory at the end of a path gets another name in its parent.
     Rename,
+    /// Bytes of a file.
+    Read,
+    /// The same, written.
+    Write,
 }
 
 impl Kind {
@@ -45,6 +49,8 @@ impl Kind {
             Kind::Look => "look",
             Kind::Chmod => "chmod",
             Kind::Rename => "rename",
+            Kind::Read => "read",
+            Kind::Write => "write",
         }
     }
 }

@@ -83,7 +83,7 @@ fn input<I>(stimulus: Stimulus, disk: impl FnOnce(Ticket, DiskResult) -> I) -> I
     }
 }
 
-fn action<O>(output: Output<O>, own: impl FnOnce(O) -> Action) -> Action {
+pub(crate) fn action<O>(output: Output<O>, own: impl FnOnce(O) -> Action) -> Action {
     match output {
         Output::Append { seq, bytes } => Action::Append { seq, bytes },
         Output::Send { to, packet, after, need } => Action::Send { to, packet, after, need },
@@ -117,6 +117,11 @@ impl Role {
             Role::Data(data) => data.next_deadline(),
             Role::Path(path) => path.next_deadline(),
         }
+    }
+
+    /// All that it has put out.
+    pub(crate) fn poll_all(&mut self) -> Vec<Action> {
+        std::iter::from_fn(|| self.poll()).collect()
     }
 
     /// Its durable state, if it has any.

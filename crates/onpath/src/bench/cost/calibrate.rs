@@ -51,7 +51,7 @@ pub(super) fn measure(files: u32, dir: Option<PathBuf>, cpu_time: bool) -> anyho
     std::fs::create_dir(&dir).with_context(|| format!("cannot make {}", dir.shown()))?;
     let around = machine::measure(&dir);
     std::fs::remove_dir_all(&dir).with_context(|| format!("cannot remove {}", dir.shown()))?;
-    let Around { dispatch_ns, journal_ns, datagram_ns, flush_ns } = around?;
+    let Around { dispatch_ns, journal_ns, datagram_ns, disk_ns, flush_ns } = around?;
     // An input takes about a microsecond, and reading a thread's CPU clock is a system call; the few inputs during which the
     // machine does something else are left out as outliers.
     let begin = Instant::now();
@@ -66,6 +66,7 @@ pub(super) fn measure(files: u32, dir: Option<PathBuf>, cpu_time: bool) -> anyho
         journal_ns: round(journal_ns),
         send_ns: round(datagram_ns),
         receive_ns: round(datagram_ns),
+        disk_ns: round(disk_ns),
         flush_ns: flush_ns.round(),
     })
 }
@@ -95,6 +96,7 @@ fn show(calibration: &Calibration) {
         ("journal, each record", calibration.journal_ns),
         ("a message to another server: sending", calibration.send_ns),
         ("a message to another server: receiving", calibration.receive_ns),
+        ("a block of a data file, in memory", calibration.disk_ns),
         ("a flush of the journal, elapsed", calibration.flush_ns),
     ] {
         table.add_row([what.to_owned(), format!("{value:.0}")]);

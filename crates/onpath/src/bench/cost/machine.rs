@@ -14,6 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::UdpSocket;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,6 +27,8 @@ const ROUNDS: usize = 9;
 const RECORD_BYTES: usize = 190;
 /// Bytes of a message, as a create's request and its reply on average.
 const MESSAGE_BYTES: usize = 200;
+/// Blocks of a file that are written and read.
+const BLOCKS: usize = 1_024;
 /// Bytes between two flushes.
 const FLUSH_BYTES: usize = 64 << 10;
 
@@ -35,6 +38,7 @@ pub(super) struct Around {
     pub(super) dispatch_ns: f64,
     pub(super) journal_ns: f64,
     pub(super) datagram_ns: f64,
+    pub(super) disk_ns: f64,
     pub(super) flush_ns: f64,
 }
 
@@ -46,6 +50,7 @@ pub(super) fn measure(dir: &Path) -> anyhow::Result<Around> {
         dispatch_ns: quiet,
         journal_ns: (with_records - quiet).max(0.0),
         datagram_ns: datagram_ns()?,
+        disk_ns: disk_ns(dir)?,
         flush_ns: flush_ns(dir)?,
     })
 }
@@ -159,6 +164,27 @@ fn datagram_ns() -> anyhow::Result<f64> {
 }
 
 /// Elapsed time until some records are on stable storage.
+/// CPU of writing a block of a file that is in memory, or of reading it.
+fn disk_ns(dir: &Path) -> anyhow::Result<f64> {
+    const BLOCK: usize = 4_096;
+    let path = dir.join("blocks");
+    let mut how = std::fs::File::options();
+    let file = how.read(true).write(true).create_new(true).open(&path);
+    let file = file.with_context(|| format!("cannot make {}", path.shown()))?;
+    let (mut block, mut rounds) = (vec![1; BLOCK], vec![]);
+    for _ in 0..ROUNDS {
+        let begin = cpu_ns();
+        for at in 0..BLOCKS {
+            file.write_all_at(&block, (at * BLOCK) as u64)?;
+        }
+        for at in 0..BLOCKS {
+            file.read_exact_at(&mut block, (at * BLOCK) as u64)?;
+        }
+        rounds.push((cpu_ns() - begin) as f64 / (2 * BLOCKS) as f64);
+    }
+    Ok(median(rounds))
+}
+
 fn flush_ns(dir: &Path) -> anyhow::Result<f64> {
     let path = dir.join("flush");
     let mut file = std::fs::File::create(&path).with_context(|| format!("cannot make {}", path.shown()))?;

@@ -1,6 +1,7 @@
 //! `onpath bench calibrate`, `model` and `validate`: the cost model (docs/internals/cost-model.md).
 
 mod calibrate;
+mod files;
 mod machine;
 mod model;
 mod paths;

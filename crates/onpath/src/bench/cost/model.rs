@@ -1,5 +1,6 @@
 //! `onpath bench model`: the tables of the cost model, one a case.
 
+use super::files::{self, Size};
 use super::sheet::{Cell, Sheet};
 use super::{constants, paths, switchfs};
 use crate::cli::say;
@@ -38,6 +39,8 @@ pub(super) enum Case {
     Switchfs,
     /// Looks at paths, beside what SPMeta's figures 7, 9, 10 and 11 show.
     Paths,
+    /// Reads and writes of files, beside what Switch∆'s figures 6 to 12 show.
+    Files,
 }
 
 /// Arguments of `onpath bench model`.
@@ -49,7 +52,7 @@ pub(crate) struct ModelArgs {
     /// Constants from `onpath bench calibrate --out`; otherwise those that docs/internals/cost-model.md lists.
     #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
-    /// Numbers of metadata servers; 1,2,4,8,16 unless told otherwise, 4,8,16 for paths.
+    /// Numbers of metadata servers; 1,2,4,8,16 unless told otherwise, 4,8,16 for paths; files have the paper's.
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=64))]
     servers: Vec<u16>,
     /// Cores and shards of each.
@@ -67,6 +70,12 @@ pub(crate) struct ModelArgs {
     /// Directories of a level of the tree in which paths are.
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(10..=10_000))]
     directories: u32,
+    /// Files that are read and written.
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    files: u32,
+    /// Reads and writes of files that are measured of each run.
+    #[arg(long, default_value_t = 12_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    operations: u64,
     /// Where the work is drawn from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -111,6 +120,7 @@ pub(crate) fn run(args: ModelArgs) -> anyhow::Result<()> {
             Case::Sticky => vec![sticky(&setup)],
             Case::Switchfs => switchfs::sheets(&setup),
             Case::Paths => paths::sheets(&setup, args.directories)?,
+            Case::Files => files::sheets(&setup, Size { files: args.files, operations: args.operations }),
         };
         for sheet in sheets {
             if args.json { all.push(sheet.json()) } else { say(&sheet.text()) }
