@@ -3,7 +3,7 @@
 
 use super::cluster::{Cluster, Shape};
 use super::watchdog::Watchdog;
-use super::{PATIENCE, cannot_mount, skipped, sys, wait_until};
+use super::{PATIENCE, Words, cannot_mount, skipped, sys, wait_until};
 use onpath_client::Options;
 use onpath_client::blocking::Client;
 use std::ffi::{OsStr, OsString};
@@ -35,6 +35,8 @@ pub struct Site {
 impl Site {
     /// A fresh site, or none where nothing can be mounted (said on standard error).
     pub fn new(test: &str) -> Option<Site> {
+        // `onpath dev` reads some of them itself, and would only say that it has not started.
+        Words::from_env();
         if let Some(reason) = cannot_mount() {
             skipped(test, reason);
             return None;
