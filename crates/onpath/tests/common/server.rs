@@ -113,6 +113,14 @@ impl Site {
         }
     }
 
+    /// What runs the binary under test where mounts are: for a cluster on a host that serves nothing.
+    pub fn beside(&self) -> Command {
+        match &*self.cluster.lock().expect("the cluster's lock") {
+            Some(cluster) => cluster.net.command(cluster.net.hosts() - 1, binary()),
+            None => Command::new(binary()),
+        }
+    }
+
     fn start(&self, verb: &str, state: &Path, number: usize, args: &[&str]) -> Mount {
         if let Some(hosts) = hosts() {
             let OfCluster { init: of_cluster, meta_memory, mount: of_mount } = of_cluster(args);
