@@ -128,6 +128,36 @@ fn files_are_in_no_table_where_clients_have_keys() {
     cluster.stop();
 }
 
+/// A listing with attributes asks each data node about all lent files of a home at once, and takes nothing back.
+#[test]
+fn a_listing_asks_about_all_lent_files_at_once() {
+    const FILES: u64 = 120;
+    let test = "cluster::a_listing_asks_about_all_lent_files_at_once";
+    let Some(site) = Site::new(test) else { return };
+    let shape = Shape { servers: 2, init: &["--writes", "visible"], clients: 1, ..Shape::default() };
+    let Some(cluster) = Cluster::start(test, &site, shape) else { return };
+    let mount = cluster.mount(&site, 0, &[]);
+    let paths: Vec<_> = (0..FILES).map(|n| mount.path().join(format!("f{n}"))).collect();
+    let files: Vec<File> = paths.iter().map(|path| File::create(path).expect("a file")).collect();
+    let of = |counter: &str| counted(&cluster, &[counter]);
+    let mut size = 0;
+    wait_until("a listing asks about files that are lent", || {
+        files.iter().for_each(|file| file.write_all_at(b"hello", size).expect("a write"));
+        size += 5;
+        let [files_before, messages_before, recalled_before] =
+            ["merge_parts_collected", "collects_of_many", "merge_parts_recalled"].map(of);
+        for entry in fs::read_dir(mount.path()).expect("readdir") {
+            assert_eq!(entry.expect("an entry").metadata().expect("stat").len(), size);
+        }
+        let (asked, messages) = (of("merge_parts_collected") - files_before, of("collects_of_many") - messages_before);
+        // Two homes ask two data nodes, about the files of a page of some twenty names.
+        asked >= FILES / 2 && messages <= asked / 3 && of("merge_parts_recalled") <= recalled_before + FILES / 10
+    });
+    drop(files);
+    mount.stop();
+    cluster.stop();
+}
+
 /// What hosts know of a file on a mount is asked of all of them: the home may be on one, the data node on another.
 #[test]
 fn all_hosts_tell_what_they_know_of_a_file() {

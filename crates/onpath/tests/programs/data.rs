@@ -149,7 +149,7 @@ fn fsx_while_another_mount_looks() {
         {
             let _over = over.at_end();
             let small = number_from_env("ONPATH_FSX_SEEDS", 6);
-            run_fsx(&site, mount.path(), small / 3, small / 6);
+            run_fsx(&site, mount.path(), small / 6, small / 12);
         }
         looking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     });
