@@ -223,6 +223,7 @@ fn on_request(core: &mut Node, header: &Header, request: DataRequest, packet: Pa
         DataRequest::HandOver { inode, floor } => tell::hand_over(core, from, inode, floor),
         DataRequest::HandOverAll { floor, from: begin } => tell::hand_over_all(core, from, floor, begin),
         DataRequest::Collect { inode } => tell::collect(core, from, inode),
+        DataRequest::CollectMany { inodes } => tell::collect_many(core, from, &inodes),
         DataRequest::Track { tracking, term } => table::track(core, from, tracking, term),
         DataRequest::Shown { .. } => unreachable!("it was taken out"),
     }

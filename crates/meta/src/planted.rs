@@ -141,6 +141,8 @@ pub enum Planted {
     JoinsWhileAlone,
     /// V-2: the home shows what it knows of a file that is lent.
     ShownWithoutRecall,
+    /// V-2: a listing tells attributes of lent files without asking their data nodes.
+    ListedUncollected,
     /// V-7: a session changes times beside the writes of others that have the file open.
     WriterNotAlone,
     /// V-11: the table is complete before data nodes have said that homes have learned what was answered before.

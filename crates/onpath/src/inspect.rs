@@ -11,16 +11,20 @@ use onpath_wire::ids::InodeId;
 use onpath_wire::shown::Shown;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Arguments of `onpath inspect`.
 #[derive(Args, Debug)]
 pub(crate) struct InspectArgs {
-    /// A directory or file on a mount of Onpath; with --inode the DIR of a running `onpath dev` or of a host of a cluster.
+    /// A directory or file on a mount of Onpath; with --inode the DIR of a running `onpath dev` or of a host of a cluster, which tells what
+    /// its own roles know, or onpath://HOST[,HOST…]/.
     path: PathBuf,
-    /// Inode to inspect, as `stat -c %i` prints it on a mount (`ls -i` of its directory does not ask for the file itself): each host of a
-    /// cluster tells what its own roles know.
+    /// Inode to inspect, as `stat -c %i` prints it on a mount (`ls -i` of its directory does not ask for the file itself).
     #[arg(long)]
     inode: Option<u64>,
+    /// The key of the cluster, all of whose hosts are asked if it is on a mount of one.
+    #[arg(long, env = "ONPATH_KEY_FILE", value_name = "FILE")]
+    key_file: Option<PathBuf>,
     /// Print JSON: an object of roles, each an object of numbers.
     #[arg(long)]
     json: bool,
@@ -31,16 +35,23 @@ pub(crate) fn run(args: InspectArgs) -> anyhow::Result<()> {
         Some(inode) => (args.path, inode),
         None => on_a_mount(&args.path)?,
     };
-    let text = request_inspection(&directory(&dir)?, InodeId(inode))?;
-    if args.json {
-        say(&text);
-        return Ok(());
-    }
-    say(&status::table(&text)?);
+    let (text, silent) = if url::is_url(&dir) {
+        let key_file = args.key_file.as_deref();
+        let told = status::inspection(&dir.to_string_lossy(), key_file, InodeId(inode), TOLD_WITHIN)?;
+        (told.roles.to_string(), told.silent)
+    } else {
+        (request_inspection(&directory(&dir)?, InodeId(inode))?, vec![])
+    };
+    say(&if args.json { text } else { status::table(&text)? });
+    let silent: Vec<_> = silent.iter().map(|name| name.shown().to_string()).collect();
+    anyhow::ensure!(silent.is_empty(), "not told what they know: {}; `onpath status` says more", silent.join(", "));
     Ok(())
 }
 
-/// The DIR of the mount that a directory or file is on, and its inode.
+/// Within this time all hosts of a cluster have told what they know, or are silent.
+const TOLD_WITHIN: Duration = Duration::from_secs(4);
+
+/// The DIR of the mount that a directory or file is on, or the URL of its cluster, and its inode.
 fn on_a_mount(path: &Path) -> anyhow::Result<(PathBuf, u64)> {
     let (path, inode) = match listed(path) {
         Some(found) => found,
@@ -52,14 +63,7 @@ fn on_a_mount(path: &Path) -> anyhow::Result<(PathBuf, u64)> {
             (path, metadata.ino())
         }
     };
-    let dir = served_by(&path)?;
-    anyhow::ensure!(
-        !url::is_url(&dir),
-        "{} is on a mount of a cluster, whose hosts do not tell this over the network: \
-         run `onpath inspect --inode {inode} DIR` on each host, DIR being its directory",
-        path.shown()
-    );
-    Ok((dir, inode))
+    Ok((served_by(&path)?, inode))
 }
 
 /// A file, if that is what the listing of its directory says, and its inode. A question about the file itself would take back what is lent.

@@ -193,3 +193,18 @@ fn a_directory_and_a_mountpoint_do_not_nest() {
     assert!(!log.exists());
     beside.stop();
 }
+
+/// Suites in a shape that does not exist would pass, and show nothing of the one that was meant.
+#[test]
+fn suites_refuse_a_shape_that_does_not_exist() {
+    let suite = "arguments::nobody_serves_is_told_once";
+    for (variable, word, there_is) in
+        [("ONPATH_WRITES", "visble", "two-phase"), ("ONPATH_TRACKING", "table", "xdp"), ("ONPATH_COMMIT", "", "sync")]
+    {
+        let program = std::env::current_exe().expect("this program");
+        let output = Command::new(program).args(["--exact", suite]).env(variable, word).output().expect("it runs");
+        let text = said(&output);
+        assert!(!output.status.success() && text.contains(&format!("{variable}={word} is none of")), "{text}");
+        assert!(text.contains(there_is), "{text}");
+    }
+}

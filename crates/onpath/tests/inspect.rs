@@ -7,8 +7,8 @@ use std::os::unix::fs::{DirEntryExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-fn inspect(path: &Path) -> Output {
-    Command::new(binary()).args(["inspect", "--json"]).arg(path).output().expect("onpath runs")
+fn inspect(site: &Site, path: &Path) -> Output {
+    site.beside().args(["inspect", "--json"]).arg(path).output().expect("onpath runs")
 }
 
 /// What the roles of all hosts say of a directory, by role.
@@ -55,15 +55,12 @@ fn a_directory_is_shown_as_its_owner_and_its_sites_see_it() {
         assert_eq!(all(&inspection, "entries"), [20]);
         assert_eq!(all(&inspection, "sync"), [1], "reads and updates alternate: {inspection}");
         assert!(all(&inspection, "holds_append").iter().all(|held| *held <= 1), "{inspection}");
-        // By its path, on a mount of a process of this machine.
-        let by_path = inspect(&dir);
+        // By its path, of a cluster from all hosts.
+        let by_path = inspect(&site, &dir);
         let said = String::from_utf8_lossy(&by_path.stderr);
-        if site.source().starts_with("onpath://") {
-            assert!(!by_path.status.success() && said.contains("inspect --inode"), "{said}");
-        } else {
-            let by_path: Value = serde_json::from_slice(&by_path.stdout).expect("JSON");
-            assert_eq!(all(&by_path, "entries"), [20], "{said}");
-        }
+        assert!(by_path.status.success(), "{said}");
+        let by_path: Value = serde_json::from_slice(&by_path.stdout).expect("JSON");
+        assert_eq!(all(&by_path, "entries"), [20], "{said}");
         mount.stop();
     }
 }
@@ -84,11 +81,8 @@ fn a_lent_file_is_shown_as_its_home_and_its_data_node_see_it() {
         let [lent, held] = ["merge_part", "merge_part_held"].map(|name| all(&inspection, name));
         !lent.is_empty() && lent == held
     });
-    let by_path = inspect(&path);
-    if !site.source().starts_with("onpath://") {
-        let by_path: Value = serde_json::from_slice(&by_path.stdout).expect("JSON");
-        assert!(!all(&by_path, "merge_part_held").is_empty(), "{by_path}");
-    }
+    let by_path: Value = serde_json::from_slice(&inspect(&site, &path).stdout).expect("JSON");
+    assert!(!all(&by_path, "merge_part_held").is_empty(), "{by_path}");
     assert_eq!(fs::metadata(&path).expect("stat").len(), 5 * writes);
     // Where a switch tells what is pending a stat leaves it where it is; a change takes it back.
     file.set_len(1).expect("truncate");
@@ -106,7 +100,7 @@ fn what_cannot_be_inspected_is_said() {
     for (path, why) in
         [(fifo.as_path(), "neither a directory nor a file"), (Path::new("/proc"), "not on a mount of Onpath")]
     {
-        let output = inspect(path);
+        let output = inspect(&site, path);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains(why), "{}: {said}", path.display());
     }

@@ -213,6 +213,12 @@ wire_enum! {
             /// The term of the node for which it is: no other process may install in this epoch.
             term: Term,
         },
+        /// `Collect` of many files, which the home shows at once (V-2). → `HandedOver`; if there is more, nothing is told of the files from that
+        /// inode on
+        16 => CollectMany {
+            /// The files, in order, at most [`crate::limits::COLLECTED_MAX`].
+            inodes: Vec<InodeId>,
+        },
     }
 }
 
@@ -273,7 +279,8 @@ impl DataRequest {
             | DataRequest::HandOver { .. }
             | DataRequest::HandOverAll { .. }
             | DataRequest::Collect { .. }
-            | DataRequest::Track { .. } => None,
+            | DataRequest::Track { .. }
+            | DataRequest::CollectMany { .. } => None,
         }
     }
 
@@ -312,7 +319,8 @@ impl DataRequest {
             DataRequest::HandOver { .. }
             | DataRequest::HandOverAll { .. }
             | DataRequest::Collect { .. }
-            | DataRequest::Track { .. } => of(None, Asker::Home, false, true, C::Trim),
+            | DataRequest::Track { .. }
+            | DataRequest::CollectMany { .. } => of(None, Asker::Home, false, true, C::Trim),
             DataRequest::Shown { ref ticket, ref request, .. } => match DataRequest::shown(request) {
                 Some(request) => request.describe(),
                 None => of(Some(ticket.data), Asker::Home, false, false, C::Space), // which nobody sends

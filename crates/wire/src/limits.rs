@@ -126,6 +126,8 @@ pub const DROPS_PENDING_MAX: usize = 1 << 18;
 pub const UNDONE_MAX: usize = 4_096;
 /// Files whose writes a data node hands over in one message.
 pub const HANDED_OVER_MAX: usize = 512;
+/// Lent files about which a home asks data nodes at once, to show them all.
+pub const COLLECTED_MAX: usize = 256;
 /// Merge parts that a home has given and not got back, and that a data node has.
 pub const MERGE_PARTS_MAX: usize = 4_096;
 /// Writes that a data node has answered and whose homes have yet to learn of them; beyond that homes answer.

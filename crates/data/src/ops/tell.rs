@@ -14,7 +14,7 @@ use onpath_wire::Packet;
 use onpath_wire::data::{Answered, DataReply, Merge, MergePart};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{InodeId, NodeId, RecordSeq, RequestSeq, ShardId, TrackingEpoch};
-use onpath_wire::limits::HANDED_OVER_MAX;
+use onpath_wire::limits::{COLLECTED_MAX, HANDED_OVER_MAX};
 use onpath_wire::peer::Peer;
 
 /// Writes are gathered for so long, microseconds.
@@ -161,6 +161,28 @@ pub(crate) fn collect(core: &mut Node, from: Caller, inode: InodeId) {
     }
     let (all, last) = (parts::unlearned(core, inode), core.state.tail.last(inode));
     state::answer(core, from, &DataReply::HandedOver { all, more: None }, Bytes::new(), last, Need::ByDestination);
+}
+
+/// The same of many files, as far as an answer has room for them.
+pub(crate) fn collect_many(core: &mut Node, from: Caller, inodes: &[InodeId]) {
+    if home_of(core, from).is_none() {
+        return;
+    }
+    if inodes.len() > COLLECTED_MAX || !inodes.is_sorted_by(|one, other| one < other) {
+        core.state.counters.rejected += 1;
+        return;
+    }
+    let (mut all, mut last, mut more) = (Vec::new(), RecordSeq(0), None);
+    for &inode in inodes {
+        let of_file = parts::unlearned(core, inode);
+        if all.len() + of_file.len() > HANDED_OVER_MAX {
+            more = Some(inode);
+            break;
+        }
+        all.extend(of_file);
+        last = last.max(core.state.tail.last(inode));
+    }
+    state::answer(core, from, &DataReply::HandedOver { all, more }, Bytes::new(), last, Need::ByDestination);
 }
 
 /// Asks the coordinator how files are tracked, after a start or when an epoch has no more positions.

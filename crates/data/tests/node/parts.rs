@@ -4,7 +4,9 @@ use crate::world::{Sent, World, data};
 use onpath_wire::Wire;
 use onpath_wire::codec::Blob;
 use onpath_wire::data::{Answered, DataReply, DataRequest, Merge, MergePart, Pending};
-use onpath_wire::ids::{DataId, RecordSeq, RequestSeq, SessionId, SessionNumber, ShardId, Stamp, Term, TrackingEpoch};
+use onpath_wire::ids::{
+    DataId, InodeId, RecordSeq, RequestSeq, SessionId, SessionNumber, ShardId, Stamp, Term, TrackingEpoch,
+};
 use onpath_wire::innet::{InNet, VisibilityOp};
 use onpath_wire::map::ClusterMap;
 use onpath_wire::secrets::Secrets;
@@ -201,6 +203,42 @@ fn an_epoch_begins_when_what_was_answered_before_is_learned() {
     assert_eq!(other.reply, DataReply::NewTerm { term: Term(1) });
     assert_eq!(world.track(table(3)), Some(DataReply::Tracked), "an old one changes nothing");
     assert_eq!(installed(&write(&mut world, data(3, 1), 0, 9).expect("answered")).0, 4);
+}
+
+/// V-2: a home that shows many files is told of all in one answer, as far as there is room, and the node keeps their parts.
+#[test]
+fn many_files_are_collected_at_once() {
+    let mut world = World::default();
+    let mut files = lent(&mut world, 200);
+    files.sort_unstable();
+    let inodes: Vec<_> = files.iter().map(|file| file.inode).collect();
+    let told = |world: &mut World| match world.call(&DataRequest::CollectMany { inodes: inodes.clone() }).reply {
+        DataReply::HandedOver { all, more } => {
+            (all.iter().map(|of| (of.data, of.cut, of.end)).collect::<Vec<_>>(), more)
+        }
+        other => panic!("answered {other:?}"),
+    };
+    assert_eq!(told(&mut world), (files.iter().map(|file| (*file, 0, 5_005)).collect(), None));
+    // Of three cuts each: 170 files are told of whole.
+    for (number, &data) in (1..).zip(&files) {
+        for cut in 1..3 {
+            world.trim(data, cut, 5_005);
+            let part =
+                Some(MergePart { term: Term(9), number: 1_000 * u64::from(cut) + number, ..MergePart::default() });
+            let write = DataRequest::Write { data, cut, offset: 0, kill_suidgid: false, append: false, part };
+            let seq = world.request(&write, b"hello");
+            assert_eq!(world.reply(seq).expect("an answer").reply, DataReply::Written { record: RecordSeq(0) });
+        }
+    }
+    let (all, more) = told(&mut world);
+    assert_eq!((all.len(), more), (510, Some(inodes[170])));
+    assert!(write(&mut world, files[0], 2, 3_000).is_some(), "the part is still there");
+    // No home asks for so many, or in no order.
+    let before = world.node.counters().rejected;
+    for inodes in [inodes.iter().rev().copied().collect(), vec![inodes[0]; 2], (1..=257).map(InodeId).collect()] {
+        assert!(world.ask(RequestSeq(1), &DataRequest::CollectMany { inodes }).is_none());
+    }
+    assert_eq!(world.node.counters().rejected, before + 3);
 }
 
 /// Schedule G2: while a home is asked which part it gave last, it takes that back, or starts again and takes all back; its answer is older.

@@ -375,7 +375,7 @@ impl World {
     }
 
     /// The same; the answer, if that comes at once.
-    fn ask(&mut self, seq: RequestSeq, body: &DataRequest) -> Option<Sent> {
+    pub(crate) fn ask(&mut self, seq: RequestSeq, body: &DataRequest) -> Option<Sent> {
         let mut header = Header::new(MessageKind::Data, NodeId::shard(ShardId(0)), seq);
         header.term = HOME_TERM;
         self.input(Input::Packet(Packet::new(&header, body)));

@@ -66,6 +66,7 @@ const SHARD: Group = Group {
             "merge_parts_collected",
             "Lent files of which a data node told its home what it had answered, and kept them.",
         ),
+        of(Counter, "collects_of_many", "Messages that asked a data node about all lent files of a listing at once."),
         of(Counter, "looks_none", "Readers of lent files whom the table of a switch told that nothing is pending."),
         of(Counter, "looks_pending", "Readers of lent files whom the table of a switch told what is pending."),
         of(Counter, "installs_shown", "Writes answered by a data node through a switch whose table shows them."),

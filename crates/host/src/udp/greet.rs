@@ -78,7 +78,10 @@ fn asked(shared: &Arc<Shared>, head: &Head, hello: Hello, from: SocketAddr, now_
         }
         Hello::Next { nonce, number } => tell_next(shared, head, (nonce, number), from, now_us),
         Hello::Status { nonce } => tell_status(shared, head, nonce, from, now_us),
-        Hello::Tell { nonce, part } => told::tell(shared, head, (nonce, part), from, now_us),
+        Hello::Tell { nonce, part } => told::tell(shared, head, (nonce, part), None, from, now_us),
+        Hello::Inspect { nonce, part, inode } => {
+            told::tell(shared, head, (nonce, part), Some(inode), from, now_us);
+        }
         Hello::Greet { version: VERSION, directory, pass, public } if head.cluster == shared.config.cluster => {
             greeted_by(shared, head, from, (directory, pass, &public.0), now_us);
         }

@@ -21,8 +21,8 @@
 //! *Asking*: a process that hears of a switch it does not know, since the cluster got that later, asks all hosts
 //! ([`Hello::Where`]); they are greeted, and their boots are known.
 //!
-//! *Telling*: whoever has the key may ask a host how it is ([`Hello::Status`], of the endpoint alone) and for its whole report ([`Hello::Tell`], of all
-//! its roles), which is made beside and told in parts.
+//! *Telling*: whoever has the key may ask a host how it is ([`Hello::Status`], of the endpoint alone), for its whole report ([`Hello::Tell`], of all
+//! its roles), and what these know of one inode ([`Hello::Inspect`]). The last two are made beside and told in parts.
 //!
 //! *Replacing*: a host whose directory is lost asks the others, before it starts, what they have heard of it ([`Hello::Next`]), and begins above.
 //!
@@ -31,6 +31,7 @@
 use crate::known::{Directory, Next};
 use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::identity::Identity;
+use onpath_wire::ids::InodeId;
 use onpath_wire::secrets::{Pass, Placement};
 use onpath_wire::{wire_enum, wire_struct};
 
@@ -154,6 +155,15 @@ wire_enum! {
             nonce: u64,
             /// What it would have given out next; births and terms 0 if nothing is known.
             next: Next,
+        },
+        /// What do your roles know of that inode? Answered by `Told`.
+        16 => Inspect {
+            /// Drawn by who asks: the same question is about the same answer.
+            nonce: u64,
+            /// Which part of the answer.
+            part: u16,
+            /// That.
+            inode: InodeId,
         },
     }
 }
@@ -294,6 +304,7 @@ mod tests {
             Hello::Refused { nonce: 1, why: Blob(b"no".to_vec()) },
             Hello::Status { nonce: 3 },
             Hello::Tell { nonce: 3, part: 1 },
+            Hello::Inspect { nonce: 3, part: 0, inode: InodeId(1 << 40) },
             Hello::Told { nonce: 3, part: 1, parts: 2, bytes: Blob(b"{}".to_vec()) },
             Hello::StatusIs { nonce: 3, status },
         ]

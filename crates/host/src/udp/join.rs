@@ -10,7 +10,7 @@ use onpath_transport::handshake::{self, To};
 use onpath_transport::{Config, Keyring, Room, peek};
 use onpath_wire::codec::Wire;
 use onpath_wire::identity::Identity;
-use onpath_wire::ids::SessionNumber;
+use onpath_wire::ids::{InodeId, SessionNumber};
 use onpath_wire::limits::SHARDS_MAX;
 use onpath_wire::secrets::{Pass, Placement};
 use onpath_wire::shown::words;
@@ -256,10 +256,30 @@ pub fn ask_next(hosts: &[SocketAddr], keys: Option<&Keys>, number: u16) -> Resul
 
 /// Asks a host for its report ([`crate::report`]) until `patience` is over; nothing if it does not tell all of it. JSON text.
 pub fn ask_report(host: SocketAddr, keys: Option<&Keys>, patience: Duration) -> Result<Option<String>, JoinError> {
+    ask_parts(host, keys, patience, |nonce, part| Hello::Tell { nonce, part })
+}
+
+/// The same for what its roles know of an inode: an object of roles, each an object of numbers, without those that know nothing.
+pub fn ask_inspection(
+    host: SocketAddr,
+    keys: Option<&Keys>,
+    inode: InodeId,
+    patience: Duration,
+) -> Result<Option<String>, JoinError> {
+    ask_parts(host, keys, patience, |nonce, part| Hello::Inspect { nonce, part, inode })
+}
+
+/// Asks for one part of a text after the other.
+fn ask_parts(
+    host: SocketAddr,
+    keys: Option<&Keys>,
+    patience: Duration,
+    question: impl Fn(u64, u16) -> Hello,
+) -> Result<Option<String>, JoinError> {
     let (end, mut asker, mut all) = (Instant::now() + patience, Asker::new(host, keys)?, Vec::new());
     let (nonce, mut part) = (asker.nonce, 0);
     while Instant::now() < end {
-        match asker.ask(host, &Hello::Tell { nonce, part }) {
+        match asker.ask(host, &question(nonce, part)) {
             Some(Hello::Told { part: told, parts, bytes, .. }) if told == part => {
                 all.extend(bytes.0);
                 part += 1;

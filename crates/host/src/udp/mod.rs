@@ -28,7 +28,7 @@ mod ways;
 pub use admit::may_send;
 pub use endpoint::{Endpoint, EndpointConfig, EndpointHooks};
 pub use hello::{ClusterIs, HostIs, HostStatus};
-pub use join::{JoinError, Joined, ask_next, ask_report, ask_status, join};
+pub use join::{JoinError, Joined, ask_inspection, ask_next, ask_report, ask_status, join};
 pub use onpath_transport::{EndpointId, Key, Keys, OwnedKey};
 #[cfg(feature = "fuzzing")]
 pub(crate) use receive::Datagrams;

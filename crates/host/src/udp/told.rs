@@ -1,10 +1,13 @@
-//! The report of a host ([`crate::report`]), told in parts to who asks. It is made beside, since its roles may let wait.
+//! The report of a host ([`crate::report`]), or what its roles know of one inode, told in parts to who asks. It is made beside, since its roles may
+//! let wait.
 
 use super::endpoint::Shared;
 use super::hello::Hello;
 use crate::report::report;
+use crate::stream::status_json;
 use onpath_transport::Head;
 use onpath_wire::codec::Blob;
+use onpath_wire::ids::InodeId;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -27,8 +30,15 @@ pub(super) struct Reports {
     making: bool,
 }
 
-/// Somebody asks for a part of the report.
-pub(super) fn tell(shared: &Arc<Shared>, head: &Head, (nonce, part): (u64, u16), from: SocketAddr, now_us: u64) {
+/// Somebody asks for a part of the report, or of what is known of an inode.
+pub(super) fn tell(
+    shared: &Arc<Shared>,
+    head: &Head,
+    (nonce, part): (u64, u16),
+    of: Option<InodeId>,
+    from: SocketAddr,
+    now_us: u64,
+) {
     if !shared.may_answer(from, now_us) {
         return;
     }
@@ -46,7 +56,11 @@ pub(super) fn tell(shared: &Arc<Shared>, head: &Head, (nonce, part): (u64, u16),
     let made = std::thread::Builder::new().name("report".into()).spawn({
         let shared = shared.clone();
         move || {
-            let bytes = Arc::new(report(shared.node()).to_string().into_bytes());
+            let text = match of {
+                None => report(shared.node()).to_string(),
+                Some(inode) => status_json(&shared.node().inspect(inode)),
+            };
+            let bytes = Arc::new(text.into_bytes());
             if bytes.len() <= REPORT_BYTES_MAX {
                 keep(&shared.reports, nonce, bytes.clone());
                 answer(&shared, &head, (nonce, part), from, &bytes);

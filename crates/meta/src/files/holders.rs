@@ -156,6 +156,11 @@ pub(crate) fn is_lent(state: &State, id: InodeId) -> bool {
     state.lent.is_lent(id) || may_be_of_former_term(state, id)
 }
 
+/// Whether more may have returned of a file than its home knows. In two phases what its writer has not brought here has not returned.
+pub(crate) fn hides(state: &State, id: InodeId) -> bool {
+    is_lent(state, id) && (state.config.writes != Writes::TwoPhase || may_be_of_former_term(state, id))
+}
+
 /// Whether a data node may have a part of a file from a former term.
 pub(super) fn may_be_of_former_term(state: &State, id: InodeId) -> bool {
     let lent = &state.lent;

@@ -2,5 +2,6 @@
 
 pub(crate) mod holders;
 pub(crate) mod learn;
+pub(crate) mod many;
 pub(crate) mod policy;
 pub(crate) mod table;

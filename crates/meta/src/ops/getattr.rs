@@ -5,8 +5,8 @@
 
 use super::{Req, Step, Stop, named};
 use crate::dir::collect;
-use crate::files::holders;
 use crate::files::table::Looked;
+use crate::files::{holders, many};
 use crate::state::{keys, packets};
 use crate::{Core, Cx};
 use onpath_kernel::Mode;
@@ -42,17 +42,19 @@ pub(crate) fn attr(core: &mut Core, id: InodeId, shared: bool) -> Step {
 /// Inodes that one request reads from the store, at most: meanwhile the shard does nothing else.
 const COLD_MAX: usize = 64;
 
-/// Attributes of many inodes as they are: for listings, where directories need not be exact. It waits for nobody: an inode that is being
-/// changed, perhaps by what has returned elsewhere, or is lent to a data node, is left out, and so is what it would take long to read. Of more
-/// than fit an answer nothing is told.
-pub(crate) fn many(cx: &Cx, ids: &[InodeId]) -> Step {
+/// Attributes of many inodes as they are: for listings, where directories need not be exact. Of lent files data nodes are asked, all at once;
+/// nobody else is waited for: an inode that is being changed, perhaps by what has returned elsewhere, is left out, and so is what it would take
+/// long to read, or a data node does not tell soon. Of more than fit an answer nothing is told.
+pub(crate) async fn many(cx: &Cx, ids: &[InodeId]) -> Step {
     if ids.len() > ATTRS_ASKED_MAX {
         return Err(Errno::EINVAL.into());
     }
+    let collected = many::collect(cx, ids).await;
     let mut cold = 0;
     let mut look = |core: &mut Core, id| {
         let key = keys::inode(id);
-        if !core.is_free([(key, Mode::Shared)]) || holders::is_lent(&core.state, id) {
+        let is_exact = || core.is_free([(key, Mode::Shared)]) && !holders::hides(&core.state, id);
+        if !collected.contains(&id) && !is_exact() {
             return None;
         }
         if !core.state.inodes.is_in_memory(id) {

@@ -197,7 +197,7 @@ async fn dispatch(cx: &Cx, req: &Req, mut request: Request) -> Step {
         Request::Learn { writes, record } => table::brought(cx, req, writes, record),
         Request::StatFs => statfs::run(cx),
         Request::Kept => cx.with(|core| Ok(Reply::Kept { since: core.state.kept_since, upto: core.state.kept })),
-        Request::GetAttrs { ids } => getattr::many(cx, &ids),
+        Request::GetAttrs { ids } => Box::pin(getattr::many(cx, &ids)).await,
         Request::SetLock { id, lock, wait, again } => lock::set(cx, req, id, lock, wait, again).await,
         Request::TestLock { id, lock } => lock::test(cx, req, id, lock).await,
         Request::CancelLock { id, lock } => lock::cancel(cx, req, id, lock),

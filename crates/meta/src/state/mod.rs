@@ -151,6 +151,8 @@ pub(crate) struct Counters {
     pub(crate) merge_parts_recalled: u64,
     /// Lent files of which a data node was asked what it has answered, and kept the part.
     pub(crate) merge_parts_collected: u64,
+    /// Messages that asked a data node about many of them at once.
+    pub(crate) collects_of_many: u64,
     /// Lent files of which the table of a switch told readers that nothing was pending, or what.
     pub(crate) looks_none: u64,
     pub(crate) looks_pending: u64,

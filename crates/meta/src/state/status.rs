@@ -49,6 +49,7 @@ impl State {
             ("merge_parts_given", c.merge_parts_given),
             ("merge_parts_recalled", c.merge_parts_recalled),
             ("merge_parts_collected", c.merge_parts_collected),
+            ("collects_of_many", c.collects_of_many),
             ("looks_none", c.looks_none),
             ("looks_pending", c.looks_pending),
             ("installs_shown", c.installs_shown),

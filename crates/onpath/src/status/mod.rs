@@ -2,11 +2,13 @@
 
 mod counters;
 mod health;
+mod inspection;
 mod reading;
 mod screen;
 mod summary;
 
 pub(crate) use counters::table;
+pub(crate) use inspection::inspection;
 pub(crate) use reading::{adds_up, is_cluster, mounts_of, reports_of};
 
 use crate::cli::{clear, say};

@@ -159,7 +159,7 @@ pub(super) struct Look {
     pub(super) rates: bool,
 }
 
-fn left(end: Instant) -> Duration {
+pub(super) fn left(end: Instant) -> Duration {
     end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
 }
 
@@ -211,7 +211,8 @@ fn of_cluster(cluster: &Cluster, how: Look) -> anyhow::Result<Reading> {
     Ok(Reading { what: cluster.name.clone(), hosts, is_cluster: true, why: None })
 }
 
-fn of_url(url: &str, key_file: Option<&Path>, how: Look) -> anyhow::Result<Reading> {
+/// The hosts that a URL names, and all that they know.
+pub(super) fn of_url(url: &str, key_file: Option<&Path>, how: Look) -> anyhow::Result<Reading> {
     let keys = key::keys_of(key_file)?;
     let named = url::hosts(url)?.into_iter();
     let named =
@@ -269,13 +270,22 @@ fn host_of(told: &Value) -> Host {
     }
 }
 
-/// Asks hosts at the same time. Who has not answered in time, since its name cannot be resolved say, is silent.
+/// Asks hosts for their reports at the same time.
 fn ask_all(hosts: Vec<Host>, keys: Option<&Keys>, how: Look) -> Vec<Host> {
+    let keys = keys.cloned();
+    each_asked(hosts, how.end, move |host, address| ask(host, address, keys.as_ref(), how))
+}
+
+/// Asks hosts something at the same time. Who has not answered in time, since its name cannot be resolved say, is silent.
+pub(super) fn each_asked<F>(hosts: Vec<Host>, end: Instant, ask: F) -> Vec<Host>
+where
+    F: Fn(Host, SocketAddr) -> anyhow::Result<Host> + Clone + Send + 'static,
+{
     let (sender, receiver) = channel();
     for (number, host) in hosts.iter().cloned().enumerate() {
-        let (sender, keys) = (sender.clone(), keys.cloned());
+        let (sender, ask) = (sender.clone(), ask.clone());
         let ask = move || {
-            let asked = ask(host.clone(), keys.as_ref(), how);
+            let asked = address_of(&host).and_then(|address| ask(host.clone(), address));
             _ = sender.send((number, asked.unwrap_or_else(|error| Host { error: Some(error.to_string()), ..host })));
         };
         _ = std::thread::Builder::new().name("ask".into()).spawn(ask);
@@ -283,15 +293,18 @@ fn ask_all(hosts: Vec<Host>, keys: Option<&Keys>, how: Look) -> Vec<Host> {
     drop(sender);
     let mut all = hosts;
     loop {
-        match receiver.recv_timeout(left(how.end)) {
+        match receiver.recv_timeout(left(end)) {
             Ok((number, host)) => all[number] = host,
             Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => return all,
         }
     }
 }
 
-fn ask(host: Host, keys: Option<&Keys>, how: Look) -> anyhow::Result<Host> {
-    let address: SocketAddr = host.address.to_socket_addrs()?.next().ok_or_else(|| anyhow::anyhow!("no address"))?;
+fn address_of(host: &Host) -> anyhow::Result<SocketAddr> {
+    host.address.to_socket_addrs()?.next().ok_or_else(|| anyhow::anyhow!("no address"))
+}
+
+fn ask(host: Host, address: SocketAddr, keys: Option<&Keys>, how: Look) -> anyhow::Result<Host> {
     // The endpoint answers when the roles do not.
     let alive = {
         let keys = keys.cloned();

@@ -1,11 +1,14 @@
 //! Writes that data nodes answer, across hosts: whoever reads is shown them, whether the table of a switch tells or the home asks.
 
 use crate::common::cluster::{Cluster, Shape};
-use crate::common::server::Site;
-use crate::common::wait_until;
+use crate::common::server::{Site, binary};
+use crate::common::{Over, wait_until};
+use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::process::Output;
 
 const IN_TABLES: &[&str] = &["--tracking", "network", "--writes", "visible"];
 
@@ -123,4 +126,94 @@ fn files_are_in_no_table_where_clients_have_keys() {
         mount.stop();
     }
     cluster.stop();
+}
+
+/// A listing with attributes asks each data node about all lent files of a home at once, and takes nothing back.
+#[test]
+fn a_listing_asks_about_all_lent_files_at_once() {
+    const FILES: u64 = 120;
+    let test = "cluster::a_listing_asks_about_all_lent_files_at_once";
+    let Some(site) = Site::new(test) else { return };
+    let shape = Shape { servers: 2, init: &["--writes", "visible"], clients: 1, ..Shape::default() };
+    let Some(cluster) = Cluster::start(test, &site, shape) else { return };
+    let mount = cluster.mount(&site, 0, &[]);
+    let paths: Vec<_> = (0..FILES).map(|n| mount.path().join(format!("f{n}"))).collect();
+    let files: Vec<File> = paths.iter().map(|path| File::create(path).expect("a file")).collect();
+    let of = |counter: &str| counted(&cluster, &[counter]);
+    let mut size = 0;
+    wait_until("a listing asks about files that are lent", || {
+        files.iter().for_each(|file| file.write_all_at(b"hello", size).expect("a write"));
+        size += 5;
+        let [files_before, messages_before, recalled_before] =
+            ["merge_parts_collected", "collects_of_many", "merge_parts_recalled"].map(of);
+        for entry in fs::read_dir(mount.path()).expect("readdir") {
+            assert_eq!(entry.expect("an entry").metadata().expect("stat").len(), size);
+        }
+        let (asked, messages) = (of("merge_parts_collected") - files_before, of("collects_of_many") - messages_before);
+        // Two homes ask two data nodes, about the files of a page of some twenty names.
+        asked >= FILES / 2 && messages <= asked / 3 && of("merge_parts_recalled") <= recalled_before + FILES / 10
+    });
+    drop(files);
+    mount.stop();
+    cluster.stop();
+}
+
+/// What hosts know of a file on a mount is asked of all of them: the home may be on one, the data node on another.
+#[test]
+fn all_hosts_tell_what_they_know_of_a_file() {
+    let test = "cluster::all_hosts_tell_what_they_know_of_a_file";
+    let Some(site) = Site::new(test) else { return };
+    let key = site.root().join("the.key").display().to_string();
+    let shape = Shape { init: &["--writes", "visible", "--key-file", &key], clients: 1, ..Shape::default() };
+    let Some(mut cluster) = Cluster::start(test, &site, shape) else { return };
+    let mount = cluster.mount(&site, 0, &[]);
+    let paths: Vec<_> = (0..8).map(|n| mount.path().join(format!("f{n}"))).collect();
+    let files: Vec<File> = paths.iter().map(|path| File::create(path).expect("a file")).collect();
+    let inspect = |cluster: &Cluster, path: &Path, more: &[&str]| -> Output {
+        let mut command = cluster.net.command(cluster.hosts(), binary());
+        command.args(["inspect", "--json"]).args(more).arg(path).output().expect("onpath runs")
+    };
+    let over = Over::default();
+    std::thread::scope(|scope| {
+        let _over = over.at_end();
+        scope.spawn(|| {
+            while !over.is() {
+                files.iter().for_each(|file| file.write_all_at(b"hello", 0).expect("a write"));
+            }
+        });
+        let is_apart = |path: &Path| {
+            let output = inspect(&cluster, path, &["--key-file", &key]);
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let known: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            let lent = host_with(&known, "merge_part", "shard");
+            let held = host_with(&known, "merge_part_held", "data").filter(|_| {
+                // Not applied by the home yet: which the data node alone knows.
+                host_with(&known, "writes_not_learned", "data").is_some()
+            });
+            lent.zip(held).is_some_and(|((home, lent), (data, held))| home != data && lent == held)
+        };
+        wait_until("a file is lent from one host to another", || paths.iter().any(|path| is_apart(path)));
+    });
+    // Who does not tell it is named; without the key nobody does.
+    cluster.kill(2);
+    let output = inspect(&cluster, mount.path(), &["--key-file", &key]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("not told what they know: n2;"), "{said}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("shard"), "the others have told it");
+    let output = inspect(&cluster, mount.path(), &[]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("--key-file"), "{said}");
+    cluster.serve(2);
+    drop(files);
+    mount.stop();
+    cluster.stop();
+}
+
+/// The host on which a role of this kind knows this number of a file, and the number.
+fn host_with(known: &Value, number: &str, kind: &str) -> Option<(String, u64)> {
+    let mut roles = known.as_object().expect("an object of roles").iter();
+    roles.find_map(|(role, numbers)| {
+        let (role, host) = role.split_once('@').expect("role@host");
+        Some((host.to_owned(), numbers[number].as_u64().filter(|_| role.starts_with(kind))?))
+    })
 }

@@ -4,7 +4,7 @@ use super::clock::Clocks;
 use super::disk::Disk;
 use super::net::{Net, cannot_redirect};
 use super::server::{Mount, Process, Site, Status, binary, status_of};
-use super::{number_from_env, skipped, through, wait_until};
+use super::{Words, number_from_env, skipped, through, wait_until};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -56,9 +56,10 @@ impl Default for Shape<'_> {
 impl Shape<'_> {
     /// As `ONPATH_COMMIT` and `ONPATH_TRACKING` say, and all clusters as `ONPATH_WRITES` does; the latter may be `xdp`, too. `ONPATH_SWITCHES` says how many switches there are then.
     pub fn from_env() -> Shape<'static> {
-        let tracking = std::env::var("ONPATH_TRACKING").unwrap_or_default();
-        let (switch, xdp) = (tracking == "network" || tracking == "xdp", tracking == "xdp");
-        let sync = std::env::var("ONPATH_COMMIT").is_ok_and(|commit| commit == "sync");
+        let Words { commit, tracking, .. } = Words::from_env();
+        let xdp = tracking.as_deref() == Some("xdp");
+        let switch = xdp || tracking.as_deref() == Some("network");
+        let sync = commit.as_deref() == Some("sync");
         let init: &[&str] = match (switch, sync) {
             (true, true) => &["--tracking", "network", "--commit", "sync"],
             (true, false) => &["--tracking", "network"],
@@ -145,7 +146,7 @@ impl Cluster {
             text.push_str(&format!("\n[[host]]\nname = {name:?}\nnumber = {number}\naddress = {address:?}\n"));
             text.push_str(&format!("directory = {directory:?}\npath = true\n"));
         }
-        if let Some(writes) = std::env::var("ONPATH_WRITES").ok().filter(|_| !text.contains("\nwrites = ")) {
+        if let Some(writes) = Words::from_env().writes.filter(|_| !text.contains("\nwrites = ")) {
             text = text.replacen("\ntracking = ", &format!("\nwrites = {writes:?}\ntracking = "), 1);
         }
         if shape.clear_text {

@@ -348,8 +348,12 @@ fn data_requests(data: DataId, cut: u32, kill_suidgid: bool) -> Vec<DataRequest>
 }
 
 /// What only homes ask of data nodes.
-pub(super) fn home_requests(data: DataId) -> [DataRequest; 2] {
-    [DataRequest::Trim { data, cut: 9, size: 0, keep_reserved: false }, DataRequest::Drop { all: vec![data] }]
+pub(super) fn home_requests(data: DataId) -> [DataRequest; 3] {
+    [
+        DataRequest::Trim { data, cut: 9, size: 0, keep_reserved: false },
+        DataRequest::Drop { all: vec![data] },
+        DataRequest::CollectMany { inodes: vec![data.inode] },
+    ]
 }
 
 /// Bytes of a file that it has not opened: each request bare, and with a ticket that it has made up.

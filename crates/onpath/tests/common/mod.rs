@@ -61,6 +61,33 @@ pub fn number_from_env(name: &str, default: usize) -> usize {
     }
 }
 
+/// A word from the environment that chooses among these, if one is set.
+///
+/// # Panics
+/// When it is another word: a suite that runs in a shape that nobody meant shows nothing of the one that was meant.
+pub fn word_from_env(name: &str, words: &[&str]) -> Option<String> {
+    let word = std::env::var(name).ok()?;
+    assert!(words.contains(&word.as_str()), "{name}={word} is none of {}", words.join(", "));
+    Some(word)
+}
+
+/// The words that choose the shape of file systems in which mounted suites run ([`cluster::Shape::from_env`]), checked before anything starts.
+pub struct Words {
+    pub commit: Option<String>,
+    pub tracking: Option<String>,
+    pub writes: Option<String>,
+}
+
+impl Words {
+    pub fn from_env() -> Words {
+        Words {
+            commit: word_from_env("ONPATH_COMMIT", &["interval", "sync"]),
+            tracking: word_from_env("ONPATH_TRACKING", &["owner", "network", "xdp"]),
+            writes: word_from_env("ONPATH_WRITES", &["chain", "visible", "two-phase"]),
+        }
+    }
+}
+
 /// The seed of a test that draws what it does: always the same one, unless `ONPATH_SEED` says another. It is told, so that what failed
 /// can be run again.
 pub fn seed(test: &str) -> u64 {
@@ -112,7 +139,7 @@ pub fn cannot_mount() -> Option<&'static str> {
     } else if sys::open("/dev/fuse", libc::O_RDWR, 0).is_err() {
         Some("/dev/fuse cannot be opened")
     } else if std::env::var_os("ONPATH_HOSTS").is_some() {
-        let xdp = std::env::var("ONPATH_TRACKING").is_ok_and(|tracking| tracking == "xdp");
+        let xdp = Words::from_env().tracking.is_some_and(|tracking| tracking == "xdp");
         net::cannot_connect().or_else(|| net::cannot_redirect().filter(|_| xdp))
     } else {
         None

@@ -3,7 +3,7 @@
 
 use super::cluster::{Cluster, Shape};
 use super::watchdog::Watchdog;
-use super::{PATIENCE, cannot_mount, skipped, sys, wait_until};
+use super::{PATIENCE, Words, cannot_mount, skipped, sys, wait_until};
 use onpath_client::Options;
 use onpath_client::blocking::Client;
 use std::ffi::{OsStr, OsString};
@@ -35,6 +35,8 @@ pub struct Site {
 impl Site {
     /// A fresh site, or none where nothing can be mounted (said on standard error).
     pub fn new(test: &str) -> Option<Site> {
+        // `onpath dev` reads some of them itself, and would only say that it has not started.
+        Words::from_env();
         if let Some(reason) = cannot_mount() {
             skipped(test, reason);
             return None;
@@ -108,6 +110,14 @@ impl Site {
         match &*self.cluster.lock().expect("the cluster's lock") {
             Some(cluster) => cluster.net.run_on(cluster.net.hosts() - 1, connect),
             None => connect(),
+        }
+    }
+
+    /// What runs the binary under test where mounts are: for a cluster on a host that serves nothing.
+    pub fn beside(&self) -> Command {
+        match &*self.cluster.lock().expect("the cluster's lock") {
+            Some(cluster) => cluster.net.command(cluster.net.hosts() - 1, binary()),
+            None => Command::new(binary()),
         }
     }
 

@@ -1,9 +1,10 @@
 //! Programs that check file contents: fio and fsx.
 
 use crate::common::server::Site;
-use crate::common::sys;
+use crate::common::{Over, number_from_env, sys};
 use crate::programs::{installed, sh};
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// `fio --verify` reads back what it wrote, in blocks of several sizes, through the page cache and past it.
@@ -99,22 +100,16 @@ fn fallocates(top: &Path) -> [bool; 2] {
     [0, punch].map(|mode| sys::fallocate(&file, mode, 0, 4096).is_ok())
 }
 
-/// Random operations on one file from fixed seeds, every read compared: small files, and some over several chunks.
-#[test]
-fn fsx() {
-    if !installed("fsx", &["fsx"]) {
-        return;
-    }
-    let Some(site) = Site::new("fsx") else { return };
-    let mount = site.dev(&[]);
-    let fallocates = fallocates(mount.path());
+/// fsx on one file after another, each from a seed of its own: some small files, and some over several chunks.
+fn run_fsx(site: &Site, top: &Path, small: usize, large: usize) {
+    let fallocates = fallocates(top);
     for (name, length, operation, operations, seeds) in
-        [("small", 256 << 10, 64 << 10, 2500, 1..7), ("large", 10 << 20, 600 << 10, 250, 7..9)]
+        [("small", 256 << 10, 64 << 10, 2500, 0..small), ("large", 10 << 20, 600 << 10, 250, 0..large)]
     {
         let settings = site.root().join(format!("{name}.toml"));
         fs::write(&settings, fsx_settings(length, operation, fallocates)).expect("a file");
         for seed in seeds {
-            let file = mount.path().join(format!("{name}{seed}"));
+            let file = top.join(format!("{name}{seed}"));
             let artifacts = site.root().join(format!("artifacts-{name}{seed}"));
             fs::create_dir(&artifacts).expect("mkdir");
             let script = format!(
@@ -123,6 +118,60 @@ fn fsx() {
             sh(site.root(), &script, &[&settings, &artifacts, &file]);
         }
     }
+}
+
+/// Random operations on one file from fixed seeds, every read compared.
+#[test]
+fn fsx() {
+    if !installed("fsx", &["fsx"]) {
+        return;
+    }
+    let Some(site) = Site::new("fsx") else { return };
+    let mount = site.dev(&[]);
+    let small = number_from_env("ONPATH_FSX_SEEDS", 6);
+    run_fsx(&site, mount.path(), small, small / 3);
     mount.stop();
     site.assert_clean("after fsx");
+}
+
+/// The same while another mount looks at each file again and again: who has answered a write, and who knows of it, changes all the time.
+#[test]
+fn fsx_while_another_mount_looks() {
+    if !installed("fsx on one of two mounts", &["fsx"]) {
+        return;
+    }
+    let Some(site) = Site::new("fsx on one of two mounts") else { return };
+    let mount = site.dev(&[]);
+    let other = site.mount(1, &[]);
+    let over = Over::default();
+    let seen = std::thread::scope(|scope| {
+        let looking = scope.spawn(|| look_until(&over, other.path()));
+        {
+            let _over = over.at_end();
+            let small = number_from_env("ONPATH_FSX_SEEDS", 6);
+            run_fsx(&site, mount.path(), small / 6, small / 12);
+        }
+        looking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    assert!(seen > 10, "{seen} bytes have been seen");
+    other.stop();
+    mount.stop();
+    site.assert_clean("after fsx on one of two mounts");
+}
+
+/// Looks at all files of a directory by their names, and at each by a descriptor, whose bytes it reads; how many bytes it has read.
+fn look_until(over: &Over, top: &Path) -> usize {
+    let mut seen = 0;
+    while !over.is() {
+        for entry in fs::read_dir(top).expect("readdir") {
+            let path = entry.expect("an entry").path();
+            let file = fs::File::open(&path).expect("open");
+            let by_name = fs::metadata(&path).expect("stat").len();
+            let by_descriptor = file.metadata().expect("fstat").len();
+            assert!(by_name.max(by_descriptor) <= 10 << 20, "fsx makes no file of {by_name} or {by_descriptor} bytes");
+            let mut bytes = vec![0; 64 << 10];
+            seen += file.read_at(&mut bytes, by_descriptor / 2).expect("read");
+        }
+    }
+    seen
 }

@@ -125,6 +125,7 @@ pub(super) fn write_of(request: &DataRequest, packet: &Packet) -> Option<(Reques
         | DataRequest::HandOver { .. }
         | DataRequest::HandOverAll { .. }
         | DataRequest::Collect { .. }
+        | DataRequest::CollectMany { .. }
         | DataRequest::Track { .. }
         | DataRequest::Trim { .. }
         | DataRequest::Drop { .. } => return None,

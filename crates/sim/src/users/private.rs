@@ -138,7 +138,13 @@ impl Private {
                 let mut known: Vec<_> = self.files.iter().filter_map(|file| file.name.clone()).collect();
                 seen.sort();
                 known.sort();
-                return if seen == known { Ok(()) } else { Err(format!("lists {seen:?} instead of {known:?}")) };
+                if seen != known {
+                    return Err(format!("lists {seen:?} instead of {known:?}"));
+                }
+                return entries
+                    .iter()
+                    .filter_map(|(_, attr)| attr.as_ref())
+                    .try_for_each(|attr| self.compare_listed(attr));
             }
             (Expect::Sum, Ok(FsReply::Value(value))) => return self.compare_sum(&String::from_utf8_lossy(&value)),
             (expect, result) => return self.take_data(expect, result),
@@ -224,6 +230,13 @@ impl Private {
             return Err(format!("mtime {} after {time} was set, and stays: {stays}", attr.mtime));
         }
         self.compare_size(file, attr.size)
+    }
+
+    /// What a listing tells of one of the files, if it tells it, is what a stat would.
+    fn compare_listed(&self, attr: &AttrWire) -> Result<(), String> {
+        let file = self.files.iter().position(|file| file.id == attr.id);
+        let file = file.ok_or_else(|| format!("lists {:?}", attr.id))?;
+        self.compare_shown(file, attr).map_err(|why| format!("lists {:?} with {why}", attr.id))
     }
 
     fn compare_size(&self, file: usize, size: u64) -> Result<(), String> {

@@ -135,6 +135,7 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (23, Planted::GrantedWhileMoving, PATHS),
     // V-2: what is lent is asked back before it is shown.
     (4, Planted::ShownWithoutRecall, LENT),
+    (4, Planted::ListedUncollected, LENT),
     (21, Planted::WriterNotAlone, LENT_TO_MANY),
     // V-11: an answer of a table counts when its epoch is complete.
     (7, Planted::TableTooEarly, TABLES),

@@ -26,8 +26,9 @@ const SEEDS_OF_PATHS: u64 = 200;
 const KEPT_SEEDS: u64 = 16;
 
 /// Scenarios, each with a rule that it needs.
-const SCENARIOS: [(Planted, fn()); 71] = [
+const SCENARIOS: [(Planted, fn()); 72] = [
     (Planted::ShownWithoutRecall, visible::what_a_data_node_has_answered_is_shown),
+    (Planted::ListedUncollected, visible::listed::a_data_node_is_asked_about_all_lent_files_at_once),
     (Planted::TableTooEarly, visible::network::a_table_that_was_lost_shows_nothing_until_all_is_learned),
     (Planted::WriterNotAlone, visible::who_sets_a_time_beside_another_writer_is_shown_its_writes),
     (Planted::GrantDuringCollect, owner_form::an_update_at_an_answered_site_waits_for_the_end_of_the_collect),

@@ -7,7 +7,7 @@ use onpath_transport::{OwnedKey, Peer};
 use onpath_wire::caller::Caller;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::identity::{Identity, Refusal};
-use onpath_wire::ids::RequestSeq;
+use onpath_wire::ids::{InodeId, RequestSeq};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
@@ -152,6 +152,7 @@ fn a_client_is_no_host() {
         for hello in [
             Hello::Status { nonce: 1 },
             Hello::Tell { nonce: 1, part: 0 },
+            Hello::Inspect { nonce: 1, part: 0, inode: InodeId::ROOT },
             Hello::Next { nonce: 1, number: OTHER },
             greet(0, Pass::default()),
         ] {
