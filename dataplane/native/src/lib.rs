@@ -24,7 +24,7 @@ use onpath_dataplane::cache::tables::REQUESTERS_MAX;
 use onpath_dataplane::common::routing::{HOSTS_MAX, ROUTES_MAX};
 use onpath_dataplane::common::state::{CacheState, Entry, Lease, Pair, Stamp};
 use onpath_dataplane::{
-    CacheCommand, Command, Config, ConfigError, ControlError, Copy, Counter, Port, State, Tracking,
+    CacheCommand, Command, Config, ConfigError, ControlError, Copy, Counter, Port, State, Step, Tracking,
 };
 use onpath_wire::innet::cache::{CacheOp, Fill, Invalidate, Read, VALUE_BYTES};
 use onpath_wire::innet::{Cache, DirtySet, InNet, InNetBytes, Structure, Visibility};
@@ -171,26 +171,14 @@ impl Switch {
     }
 
     /// The same, as far as the packet comes without having to wait.
-    ///
-    /// # Errors
-    /// It waits.
-    pub fn arrive(
-        &mut self,
-        port: Port,
-        udp_port: u16,
-        payload: &[u8],
-        out: &mut Vec<Copy>,
-    ) -> Result<Counter, Waiting> {
+    pub fn arrive(&mut self, port: Port, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Step<Waiting> {
         let (end, copies) = self.memory.arrive(port.0, udp_port, payload);
         out.extend(copies.iter().map(|copy| Copy { port: Port(copy.port), node: copy.node, header: header(copy) }));
         ended(end)
     }
 
     /// A packet that has waited, to where it waits next, or nowhere.
-    ///
-    /// # Errors
-    /// It waits again.
-    pub fn go_on(&mut self, waiting: Waiting, out: &mut Vec<Copy>) -> Result<Counter, Waiting> {
+    pub fn go_on(&mut self, waiting: Waiting, out: &mut Vec<Copy>) -> Step<Waiting> {
         let (end, copies) = self.memory.go_on(waiting.0);
         out.extend(copies.iter().map(|copy| Copy { port: Port(copy.port), node: copy.node, header: header(copy) }));
         ended(end)
@@ -233,9 +221,11 @@ impl Switch {
 #[derive(Debug)]
 pub struct Waiting(RawWaiting);
 
-fn ended(end: Result<u32, RawWaiting>) -> Result<Counter, Waiting> {
-    let counter = end.map_err(Waiting)?;
-    Ok(*Counter::ALL.get(counter as usize).expect("a packet is counted as something"))
+fn ended(end: Result<u32, RawWaiting>) -> Step<Waiting> {
+    match end {
+        Ok(counter) => Step::Counted(*Counter::ALL.get(counter as usize).expect("a packet is counted as something")),
+        Err(waiting) => Step::Waits(Waiting(waiting)),
+    }
 }
 
 /// Number and arguments of a command of the cache, as native.c takes them.

@@ -46,7 +46,7 @@ fn random_packets_and_commands_make_no_difference() {
 /// D-41.
 #[test]
 fn full_tables_make_no_difference() {
-    let mut both = Both::new(Config::whole(1));
+    let mut both = Both::with_state(Config::whole(1), &State::default()).expect("a configuration");
     let route = |node| Command::Route { node, port: Port(node + 1) };
     let mut commands: Vec<Command> = (1..=65_537).map(route).collect();
     commands.extend([route(1), Command::Unroute { node: 1 }, route(65_537), route(65_538)]);

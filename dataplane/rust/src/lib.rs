@@ -300,9 +300,9 @@ impl Switch {
 
 /// How far a packet has come.
 #[derive(Debug)]
-pub enum Step {
+pub enum Step<W = Waiting> {
     /// What became of it.
     Counted(Counter),
     /// It waits for [`Switch::go_on`].
-    Waits(Waiting),
+    Waits(W),
 }

@@ -30,10 +30,6 @@ pub(crate) struct Both {
 }
 
 impl Both {
-    pub(crate) fn new(config: Config) -> Both {
-        Both::with_state(config, &State::default()).expect("a configuration")
-    }
-
     /// What both say about a configuration.
     pub(crate) fn with_state(config: Config, state: &State) -> Result<Both, ConfigError> {
         let rust = onpath_dataplane::Switch::with_state(config, state);
@@ -86,16 +82,16 @@ impl Both {
         &mut self,
         place: usize,
         rust: Step,
-        c: Result<Counter, onpath_dataplane_native::Waiting>,
+        c: Step<onpath_dataplane_native::Waiting>,
     ) -> Result<Option<Counter>, String> {
         self.held[place] = None;
         let [of_rust, of_c] = &self.copies;
         match (rust, c) {
-            (Step::Waits(rust), Err(c)) if of_rust.is_empty() && of_c.is_empty() => {
+            (Step::Waits(rust), Step::Waits(c)) if of_rust.is_empty() && of_c.is_empty() => {
                 self.held[place] = Some((rust, c));
                 Ok(None)
             }
-            (Step::Counted(rust), Ok(c)) if rust == c && of_rust == of_c => Ok(Some(rust)),
+            (Step::Counted(rust), Step::Counted(c)) if rust == c && of_rust == of_c => Ok(Some(rust)),
             (rust, c) => Err(format!("{rust:?} and {of_rust:02x?} in Rust, {c:?} and {of_c:02x?} in C")),
         }
     }

@@ -1,10 +1,9 @@
 //! Reads `dataplane/vectors/*.txt` (format: SPEC.md, *Vectors*) and runs them on a target.
 
-use onpath_dataplane::Step as Way;
 use onpath_dataplane::common::planted::Planted;
 use onpath_dataplane::common::state::{CacheState, Entry, Lease, Pair, Stamp};
 use onpath_dataplane::{CacheCommand, Command, Config, ConfigError, ControlError, Copy, Counter, Port};
-use onpath_dataplane::{State, Switch, Tracking, Waiting};
+use onpath_dataplane::{State, Step as Way, Switch, Tracking, Waiting};
 use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
@@ -22,9 +21,9 @@ pub(crate) trait Target: Sized {
     /// A packet that waits on its way.
     type Waiting;
     /// As `step`, as far as the packet comes without having to wait.
-    fn arrive(&mut self, port: Port, payload: (u16, &[u8]), out: &mut Vec<Copy>) -> Result<Counter, Self::Waiting>;
+    fn arrive(&mut self, port: Port, payload: (u16, &[u8]), out: &mut Vec<Copy>) -> Way<Self::Waiting>;
     /// A packet that has waited, to where it waits next.
-    fn go_on(&mut self, waiting: Self::Waiting, out: &mut Vec<Copy>) -> Result<Counter, Self::Waiting>;
+    fn go_on(&mut self, waiting: Self::Waiting, out: &mut Vec<Copy>) -> Way<Self::Waiting>;
     fn state(&mut self) -> State;
     fn count(&self, counter: Counter) -> u64;
 }
@@ -40,24 +39,17 @@ impl Target for Switch {
         Switch::step(self, port, udp_port, payload, out)
     }
     type Waiting = Waiting;
-    fn arrive(&mut self, port: Port, payload: (u16, &[u8]), out: &mut Vec<Copy>) -> Result<Counter, Waiting> {
-        ended(Switch::arrive(self, port, payload.0, payload.1, out))
+    fn arrive(&mut self, port: Port, payload: (u16, &[u8]), out: &mut Vec<Copy>) -> Way {
+        Switch::arrive(self, port, payload.0, payload.1, out)
     }
-    fn go_on(&mut self, waiting: Waiting, out: &mut Vec<Copy>) -> Result<Counter, Waiting> {
-        ended(Switch::go_on(self, waiting, out))
+    fn go_on(&mut self, waiting: Waiting, out: &mut Vec<Copy>) -> Way {
+        Switch::go_on(self, waiting, out)
     }
     fn state(&mut self) -> State {
         Switch::state(self)
     }
     fn count(&self, counter: Counter) -> u64 {
         self.counters().get(counter)
-    }
-}
-
-fn ended(way: Way) -> Result<Counter, Waiting> {
-    match way {
-        Way::Counted(counter) => Ok(counter),
-        Way::Waits(waiting) => Err(waiting),
     }
 }
 
@@ -297,7 +289,7 @@ fn run_step<T: Target>(switch: &mut T, held: &mut Held<T>, step: &Step) -> Resul
         }
         Step::Hold { name, port, udp_port, payload, outs } => {
             let mut copies = vec![];
-            if let Err(waiting) = switch.arrive(*port, (*udp_port, payload), &mut copies) {
+            if let Way::Waits(waiting) = switch.arrive(*port, (*udp_port, payload), &mut copies) {
                 held.insert(name.clone(), (payload.clone(), waiting));
             }
             compared(&copies, payload, outs)
@@ -305,7 +297,10 @@ fn run_step<T: Target>(switch: &mut T, held: &mut Held<T>, step: &Step) -> Resul
         Step::Go { name, waits, outs } => {
             let (payload, waiting) = held.remove(name).ok_or_else(|| format!("{name} waits nowhere"))?;
             let mut copies = vec![];
-            let left = switch.go_on(waiting, &mut copies).err();
+            let left = match switch.go_on(waiting, &mut copies) {
+                Way::Waits(waiting) => Some(waiting),
+                Way::Counted(_) => None,
+            };
             if left.is_some() != *waits {
                 return Err(format!("{name} {}", if *waits { "is at its end" } else { "waits" }));
             }
