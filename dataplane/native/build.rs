@@ -8,6 +8,8 @@ fn main() {
         build.define("ONPATH_PLANTED", None);
     }
     build.compile("onpath_dataplane_native");
-    println!("cargo::rerun-if-changed=native.c");
+    for source in ["native.c", "cache_state.h", "cache_control.h"] {
+        println!("cargo::rerun-if-changed={source}");
+    }
     println!("cargo::rerun-if-changed=../c/include");
 }

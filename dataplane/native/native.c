@@ -27,10 +27,27 @@ struct node_route {
 	struct onpath_route way;
 };
 
+/* Who may ask by a port: in the name of anybody (0), or of a caller (1). */
+struct requester {
+	__u32 port;
+	__u32 named;
+	__u32 uid;
+	__u32 gid;
+};
+
+struct name {
+	__u64 key;
+	__u32 token;
+	struct onpath_found entry;
+};
+
 struct onpath_state {
 	struct onpath_config config;
 	struct onpath_tracking tracking;
 	struct onpath_tracking visibility;
+	struct onpath_lease lease;
+	struct onpath_report report;
+	__u32 clock;
 	struct onpath_pair pairs[ONPATH_SHARDS];
 	__u64 counters[ONPATH_COUNTERS];
 	/* The port by which the packet came in that is on its way, and where its copies go. */
@@ -43,8 +60,12 @@ struct onpath_state {
 	struct node_route routes[ONPATH_ROUTES_MAX];
 	__u32 hosts_used;
 	__u32 hosts[ONPATH_HOSTS_MAX];
-	/* The sets, and behind them the entries. */
-	__u32 registers[];
+	/* Sorted. */
+	__u32 requesters_used;
+	struct requester requesters[ONPATH_REQUESTERS_MAX];
+	__u32 names_used;
+	/* The sets, and behind them the entries, those of the cache, its names, and what it counts. */
+	__u64 registers[];
 };
 
 static struct onpath_set *all_sets(struct onpath_state *state)
@@ -55,6 +76,33 @@ static struct onpath_set *all_sets(struct onpath_state *state)
 static struct onpath_entry *all_entries(struct onpath_state *state)
 {
 	return (struct onpath_entry *)(all_sets(state) + onpath_sets(&state->config));
+}
+
+/* Sorted. */
+static struct name *all_names(struct onpath_state *state)
+{
+	return (struct name *)(all_entries(state) + onpath_entries(&state->config));
+}
+
+static struct onpath_cached *all_cached(struct onpath_state *state)
+{
+	return (struct onpath_cached *)(all_names(state) + onpath_cached_entries(&state->config));
+}
+
+static __u32 *all_hits(struct onpath_state *state)
+{
+	return (__u32 *)(all_cached(state) + onpath_cached_entries(&state->config));
+}
+
+/* Row after row. */
+static __u16 *all_missed(struct onpath_state *state)
+{
+	return (__u16 *)(all_hits(state) + onpath_cached_entries(&state->config));
+}
+
+static __u8 *all_reported(struct onpath_state *state)
+{
+	return (__u8 *)(all_missed(state) + ONPATH_SKETCH_ROWS * onpath_cached_entries(&state->config));
 }
 
 ONPATH_INLINE const struct onpath_config *onpath_get_config(struct onpath_state *state)
@@ -129,6 +177,8 @@ ONPATH_INLINE int onpath_from_host(struct onpath_state *state)
 {
 	return place_of_host(state, state->in_port) < state->hosts_used;
 }
+
+#include "cache_state.h"
 
 /* One thread has the state to itself. */
 ONPATH_INLINE void onpath_enter(struct onpath_tracking *tracking)
@@ -220,6 +270,8 @@ ONPATH_INLINE void onpath_clear_entries(struct onpath_state *state)
 		all_entries(state)[number] = none;
 }
 
+#include "cache_control.h"
+
 ONPATH_INLINE void onpath_clear_tables(struct onpath_state *state)
 {
 	state->routes_used = 0;
@@ -234,6 +286,12 @@ ONPATH_INLINE void onpath_clear_counters(struct onpath_state *state)
 		state->counters[counter] = 0;
 }
 
+/* A packet that waits on its way. */
+struct waiting {
+	union onpath_innet header;
+	struct onpath_walk walk;
+};
+
 /* What Rust calls: src/ffi.rs. */
 
 __u64 onpath_native_bytes(const struct onpath_config *config);
@@ -243,16 +301,29 @@ struct onpath_pair *onpath_native_pairs(struct onpath_state *state);
 struct onpath_set *onpath_native_sets(struct onpath_state *state);
 struct onpath_tracking *onpath_native_visibility(struct onpath_state *state);
 struct onpath_entry *onpath_native_entries(struct onpath_state *state);
+/* (until, epoch). */
+struct onpath_lease *onpath_native_lease(struct onpath_state *state);
+struct onpath_cached *onpath_native_cached(struct onpath_state *state);
+__u32 *onpath_native_hits(struct onpath_state *state);
+__u16 *onpath_native_missed(struct onpath_state *state);
+__u8 *onpath_native_reported(struct onpath_state *state);
 const __u64 *onpath_native_counters(const struct onpath_state *state);
 __u32 onpath_native_step(struct onpath_state *state, __u32 port, __u32 udp_port, const __u8 *payload, __u64 length,
 			 struct copy *copies, __u32 copies_max, __u32 *copies_made);
+__u32 onpath_native_arrive(struct onpath_state *state, __u32 port, __u32 udp_port, const __u8 *payload, __u64 length,
+			   struct copy *copies, __u32 copies_max, __u32 *copies_made, struct waiting *waiting);
+__u32 onpath_native_go_on(struct onpath_state *state, struct copy *copies, __u32 copies_max, __u32 *copies_made,
+			  struct waiting *waiting);
 __u32 onpath_native_control(struct onpath_state *state, __u32 command, __u32 a, __u32 b, __u32 port);
+__u32 onpath_native_cache(struct onpath_state *state, __u32 command, const __u64 *arguments);
 void onpath_native_plant(__u32 rule);
 
 __u64 onpath_native_bytes(const struct onpath_config *config)
 {
 	return sizeof(struct onpath_state) + sizeof(struct onpath_set) * (__u64)onpath_sets(config) +
-	       sizeof(struct onpath_entry) * (__u64)onpath_entries(config);
+	       sizeof(struct onpath_entry) * (__u64)onpath_entries(config) +
+	       (sizeof(struct name) + sizeof(struct onpath_cached) + sizeof(__u32) + ONPATH_SKETCH_ROWS * sizeof(__u16) + 1) *
+		       (__u64)onpath_cached_entries(config);
 }
 
 void onpath_native_load(struct onpath_state *state, const struct onpath_config *config)
@@ -285,31 +356,138 @@ struct onpath_entry *onpath_native_entries(struct onpath_state *state)
 	return all_entries(state);
 }
 
+struct onpath_lease *onpath_native_lease(struct onpath_state *state)
+{
+	return &state->lease;
+}
+
+struct onpath_cached *onpath_native_cached(struct onpath_state *state)
+{
+	return all_cached(state);
+}
+
+__u32 *onpath_native_hits(struct onpath_state *state)
+{
+	return all_hits(state);
+}
+
+__u16 *onpath_native_missed(struct onpath_state *state)
+{
+	return all_missed(state);
+}
+
+__u8 *onpath_native_reported(struct onpath_state *state)
+{
+	return all_reported(state);
+}
+
 const __u64 *onpath_native_counters(const struct onpath_state *state)
 {
 	return state->counters;
 }
 
+/* What there is of a header in a payload; of how long it is only whether a header is whole decides. */
+static __u32 read_header(union onpath_innet *header, const __u8 *payload, __u64 length)
+{
+	union onpath_innet none = { .bytes = { 0 } };
+	__u32 at;
+
+	*header = none;
+	for (at = 0; at < ONPATH_HEADER_BYTES_MAX && at < length; at++)
+		header->bytes[at] = payload[at];
+	return at;
+}
+
 __u32 onpath_native_step(struct onpath_state *state, __u32 port, __u32 udp_port, const __u8 *payload, __u64 length,
 			 struct copy *copies, __u32 copies_max, __u32 *copies_made)
 {
-	union {
-		union onpath_innet header;
-		__u8 bytes[ONPATH_HEADER_BYTES_MAX];
-	} packet = { .bytes = { 0 } };
-	__u32 counter, at;
+	union onpath_innet header;
+	__u32 counter, whole = read_header(&header, payload, length);
 
-	for (at = 0; at < ONPATH_HEADER_BYTES_MAX && at < length; at++)
-		packet.bytes[at] = payload[at];
 	state->in_port = port;
 	state->copies = copies;
 	state->copies_max = copies_max;
 	state->copies_made = 0;
-	/* Whether a header is whole is all that the length decides. */
-	counter = onpath_step(state, udp_port, &packet.header, length < ONPATH_HEADER_BYTES_MAX ? length : ONPATH_HEADER_BYTES_MAX);
+	counter = onpath_step(state, udp_port, &header, whole);
 	*copies_made = state->copies_made;
 	state->copies = 0;
 	return counter;
+}
+
+/* What a packet was counted as; ONPATH_COUNTERS: it waits. */
+static __u32 finished(struct onpath_state *state, int waits, union onpath_innet *header, const struct onpath_done *done,
+		      __u32 *copies_made)
+{
+	__u32 counter = waits ? (__u32)ONPATH_COUNTERS : (__u32)onpath_finish(state, header, done);
+
+	*copies_made = state->copies_made;
+	state->copies = 0;
+	return counter;
+}
+
+__u32 onpath_native_arrive(struct onpath_state *state, __u32 port, __u32 udp_port, const __u8 *payload, __u64 length,
+			   struct copy *copies, __u32 copies_max, __u32 *copies_made, struct waiting *waiting)
+{
+	struct onpath_done done;
+	__u32 whole = read_header(&waiting->header, payload, length);
+
+	state->in_port = port;
+	state->copies = copies;
+	state->copies_max = copies_max;
+	state->copies_made = 0;
+	return finished(state, onpath_decide(state, udp_port, &waiting->header, whole, &waiting->walk, &done), &waiting->header,
+			&done, copies_made);
+}
+
+__u32 onpath_native_go_on(struct onpath_state *state, struct copy *copies, __u32 copies_max, __u32 *copies_made,
+			  struct waiting *waiting)
+{
+	struct onpath_done done;
+
+	state->copies = copies;
+	state->copies_max = copies_max;
+	state->copies_made = 0;
+	return finished(state, onpath_go_on(state, &state->config, &waiting->header, &waiting->walk, &done), &waiting->header,
+			&done, copies_made);
+}
+
+/* Commands of the cache, in the order of src/lib.rs. */
+__u32 onpath_native_cache(struct onpath_state *state, __u32 command, const __u64 *arguments)
+{
+	__u32 a = arguments[0], b = arguments[1], c = arguments[2];
+	struct onpath_found entry = { arguments[3], arguments[4] };
+	struct onpath_route way = { a };
+
+	switch (command) {
+	case 0:
+		state->clock = a;
+		return ONPATH_ACCEPTED;
+	case 1:
+		return onpath_control_cache_begin(state, a, b);
+	case 2:
+		return onpath_control_cache_renew(state, a, b);
+	case 3:
+		return onpath_control_cache_off(state);
+	case 4:
+		return onpath_control_cache_empty(state);
+	case 5:
+		return onpath_control_cache_stamp(state, a, b, c);
+	case 6:
+		return onpath_control_cache_admit(state, a, arguments[1], c, &entry);
+	case 7:
+		return onpath_control_cache_evict(state, a, arguments[1], c);
+	case 8:
+		return onpath_control_cache_list(state, &way, 1, 0, 0);
+	case 9:
+		return onpath_control_cache_list(state, &way, 0, b, c);
+	case 10:
+		return onpath_control_cache_unlist(state, &way);
+	case 11:
+		onpath_put_report(state, a, b);
+		return ONPATH_ACCEPTED;
+	default:
+		return onpath_control_cache_reset(state);
+	}
 }
 
 /* Commands in the order of SPEC.md, which is the one of src/lib.rs. */
@@ -322,6 +500,9 @@ __u32 onpath_native_control(struct onpath_state *state, __u32 command, __u32 a, 
 		/* D-62. */
 		if (onpath_planted(62))
 			onpath_control_visibility_epoch(state, a);
+		/* D-111. */
+		if (onpath_planted(111))
+			onpath_control_cache_off(state);
 		return onpath_control_epoch(state, a);
 	case 1:
 		return onpath_control_complete(state, a);

@@ -22,9 +22,11 @@ TABLES = [
     for table in SPEC.split("| byte | length | field | meaning |")[1:]
 ]
 COMMON = {name: field for name, field in TABLES[0].items() if field[0] < 16}
-DIRTY_SET, VISIBILITY = 1, 2
-LAYOUT = {DIRTY_SET: TABLES[0], VISIBILITY: {**COMMON, **TABLES[1]}}
-HEADER_BYTES = {DIRTY_SET: 40, VISIBILITY: 124}
+DIRTY_SET, VISIBILITY, READS, FILLS, INVALIDATES = 1, 2, 0x31, 0x32, 0x33
+LAYOUT = {DIRTY_SET: TABLES[0], VISIBILITY: {**COMMON, **TABLES[1]}, READS: {**COMMON, **TABLES[2]}, FILLS: {**COMMON, **TABLES[3]}}
+LAYOUT[INVALIDATES] = {name: field for name, field in LAYOUT[FILLS].items() if name != "value"}
+HEADER_BYTES = {DIRTY_SET: 40, VISIBILITY: 124, READS: 124, FILLS: 124, INVALIDATES: 40}
+VALUE = TABLES[4]
 for of, layout in LAYOUT.items():
     assert sum(length for _, length in layout.values()) == HEADER_BYTES[of], layout
 
@@ -36,6 +38,9 @@ QUERY, INSERT, REMOVE = 0x11, 0x12, 0x13
 NORMAL, SCATTERED, UNKNOWN, MARKED, FULL, OTHER_EPOCH, REMOVED = range(1, 8)
 LOOK, INSTALL, CLEAR = 0x21, 0x22, 0x23
 NONE, PENDING, _UNKNOWN, INSTALLED, OLDER, _OTHER_EPOCH, CLEARED, KEPT = range(1, 9)
+READ, FILL, INVALIDATE = 0x31, 0x32, 0x33
+MISS, ANSWERED, DENIED, FILLED, NOT_NEWER, _OTHER_EPOCH, _CLEARED, NOT_THERE = range(1, 9)
+LOOKUP, STAT, ACCESS, OPEN, SIZE = range(1, 6)
 
 
 def shard(number):
@@ -52,6 +57,11 @@ TABLE_ROUTES = {shard(0): 10, shard(2): 12, DATA: 13, CLIENT: 21, CLIENT2: 22}
 def metadata(seed):
     """96 bytes that differ everywhere from those of another seed."""
     return bytes((seed + 3 * at) % 256 for at in range(96))
+
+
+# Those of the cache have the controller at port 15, and client 1 may ask in anybody's name.
+CONTROLLER = 0x04000001
+CACHE_ROUTES = {shard(0): 10, shard(2): 12, CONTROLLER: 15, CLIENT: 21, CLIENT2: 22}
 
 
 class Packet:
@@ -104,6 +114,109 @@ def clear(**fields):
     return look(**{"code": CLEAR, "destination": DATA, "ts": 100, **fields})
 
 
+# Keys differ in every place in which they are counted.
+def key(number):
+    return sum((number + row) << 16 * row for row in range(4))
+
+
+ROOT, DIR, LEAF = 1, 0x1111000000000011, 0x2222000000000022
+ROOT_KEY, DIR_KEY, LEAF_KEY, OTHER_KEY = 0, key(1), key(2), key(5)
+NOW, UNTIL = 1000, 5000
+
+
+def value(**fields):
+    """What an entry says; without fields that of a file in DIR that everybody may read."""
+    base = {"parent": DIR, "id": LEAF, "kind": 8, "mode": 0o644, "uid": 5, "gid": 50, "nlink": 1, "size": 0x5152535455565758}
+    out = bytearray(84)
+    for name, number in {**base, "mtime": 3, "ctime": 4, "atime": 5, "blocks_or_rdev": 6, "generation": 7, "cut": 8, **fields}.items():
+        at, length = VALUE[name]
+        out[at : at + length] = number.to_bytes(length, "big")
+    return bytes(out)
+
+
+def directory(**fields):
+    """The same of a directory in the root, which everybody may search."""
+    return value(**{"parent": ROOT, "id": DIR, "kind": 4, "mode": 0o755, **fields})
+
+
+def levels(*names):
+    """Keys, or keys with tokens; a key alone has token 1."""
+    names = [name if isinstance(name, tuple) else (name, 1) for name in names]
+    return b"".join(key.to_bytes(8, "big") + bytes([token]) for key, token in names).ljust(84, b"\0")
+
+
+def read(*names, **fields):
+    """Of client 1 to shard 0, in epoch 7: a stat of the file in DIR from the root's directory on, by uid 9 and gid 90."""
+    names = names or (DIR_KEY, LEAF_KEY)
+    base = {"code": READ, "epoch": 7, "version": 1, "cluster": CLUSTER, "destination": shard(0), "depth": len(names), "purpose": STAT}
+    base |= {"uid": 9, "gid": 90, "start": ROOT, "requester": CLIENT, "levels": levels(*names)}
+    return Packet({**base, **fields}, of=READS)
+
+
+def fill(**fields):
+    """Of shard 0 for the file, entry 200, revision 1; the controller hears of it."""
+    base = {"code": FILL, "epoch": 7, "version": 1, "cluster": CLUSTER, "destination": CONTROLLER, "token": 1, "number": 200}
+    return Packet({**base, "revision": 1, "key": LEAF_KEY, "value": value(), **fields}, of=FILLS)
+
+
+def invalidate(**fields):
+    """The same without a value, and shard 0 hears of it."""
+    base = {name: of for name, of in fill().fields.items() if name != "value"}
+    return Packet({**base, "code": INVALIDATE, "destination": shard(0), **fields}, of=INVALIDATES)
+
+
+def answer(of=None):
+    """What an answer has in place of levels."""
+    return {"levels": value() if of is None else of}
+
+
+class Cached:
+    """Registers and tables of the cache: names (key, token) -> (index, number), stamps and values by index, what was counted."""
+
+    def __init__(self, lease=(7, UNTIL), names=None, stamps=None, values=None, missed=None, sketch=None, reported=(), hits=None, report=None, listed=None):
+        self.lease, self.stamps, self.values = lease, stamps or {}, values or {}
+        self.names = {} if names is None else names
+        # Keys and how often each was missed, each alone in its counters; or the counters (row, place) themselves.
+        self.sketch = {(row, name >> 16 * row & 7): n for name, n in (missed or {}).items() for row in range(3)} | (sketch or {})
+        self.reported, self.hits, self.report = reported, hits or {}, report
+        self.listed = [f"cache.any 21"] if listed is None else listed
+
+    def but(self, **changes):
+        """The same with changes: registers at an index, 0 and None take out; whatever else replaces."""
+        new = Cached()
+        new.__dict__.update(self.__dict__)
+        counted = Cached(missed=changes.pop("missed", None)).sketch
+        new.sketch = {**self.sketch, **counted}
+        for name, of in changes.items():
+            kept = getattr(self, name)
+            setattr(new, name, {**kept, **of} if isinstance(kept, dict) else of)
+        return new
+
+    def lines(self, word):
+        if self.lease != (0, 0):
+            yield f"{word} cache.lease {self.lease[0]} {self.lease[1]}"
+        yield from (f"{word} cache.stamp {at} {n} {s}" for at, (n, s) in sorted(self.stamps.items()) if (n, s) != (0, 0))
+        yield from (f"{word} cache.value {at} {of.hex()}" for at, of in sorted(self.values.items()) if of and any(of))
+        yield from (f"{word} cache.sketch {row} {at} {n}" for (row, at), n in sorted(self.sketch.items()) if n)
+        yield from (f"{word} cache.reported {at}" for at in sorted(self.reported))
+        yield from (f"{word} cache.hits {at} {n}" for at, n in sorted(self.hits.items()) if n)
+
+    def tables(self):
+        """After the registers: commands look at the epoch."""
+        yield f"before cache.clock {NOW}"
+        for (of, token), (index, number) in sorted(self.names.items()):
+            yield f"before cache.admit {self.lease[0]} {of} {token} {index} {number}"
+        yield from (f"before {command}" for command in self.listed)
+        if self.report:
+            yield f"before cache.report {self.report[0]} {self.report[1]}"
+
+
+def cached(**changes):
+    """The directory and the file have entries 100 and 200 at 1 and 2, which are filled by revision 1."""
+    names = {(DIR_KEY, 1): (1, 100), (LEAF_KEY, 1): (2, 200)}
+    return Cached(names=names, stamps={1: (100, 2), 2: (200, 2)}, values={1: directory(), 2: value()}).but(**changes)
+
+
 def to(node, result, **fields):
     """The copy of the packet before that goes to a node."""
     return (node, {"result": result, **fields})
@@ -112,9 +225,22 @@ def to(node, result, **fields):
 def comes(packet, *outs, port=None, udp_port=UDP_PORT, passes=False):
     """A packet comes in; what goes out. `packet` may be bytes. Without a port inserts and removes come from shard 2, installs from the data
     node, clears from shard 0, all else from client 1."""
+    return ("in", packet, outs, port or port_of(packet), udp_port, passes)
+
+
+def port_of(packet):
     code = None if isinstance(packet, bytes) else packet.fields.get("code")
-    port = port or {INSERT: 12, REMOVE: 12, INSTALL: 13, CLEAR: 10}.get(code, 21)
-    return ("in", packet, outs, port, udp_port, passes)
+    return {INSERT: 12, REMOVE: 12, INSTALL: 13, CLEAR: 10, FILL: 10, INVALIDATE: 10}.get(code, 21)
+
+
+def hold(name, packet, *outs, port=None):
+    """A packet comes in and waits between names and stamp."""
+    return ("hold", packet, outs, port or port_of(packet), UDP_PORT, name)
+
+
+def go(name, packet, *outs, waits=False):
+    """It goes on; `packet` is the one that was held."""
+    return ("go", packet, outs, waits, UDP_PORT, name)
 
 
 def do(command):
@@ -129,12 +255,13 @@ class State:
     """Registers. Of the dirty set: epoch and complete bit; pairs by shard; tags by (stage, index). Of the visibility table: epoch and
     complete bit; entries (fingerprint, ts, metadata) by index."""
 
-    def __init__(self, epoch=(7, 1), pairs=None, tags=None, visible=(0, 0), entries=None):
+    def __init__(self, epoch=(7, 1), pairs=None, tags=None, visible=(0, 0), entries=None, cache=None):
         self.epoch = epoch
         self.pairs = {0: (4, 99)} if pairs is None else pairs
         self.tags = tags or {}
         self.visible = visible
         self.entries = entries or {}
+        self.cache = cache or Cached(lease=(0, 0))
 
     def but(self, epoch=None, pairs=None, tags=None):
         """The same with changes of the dirty set; 0 and (0, 0) take out."""
@@ -154,6 +281,7 @@ class State:
             yield f"{word} visibility.epoch {self.visible[0]} {self.visible[1]}"
         for index, (fingerprint, ts, kept) in sorted(self.entries.items()):
             yield f"{word} visibility.entry {index} {fingerprint} {ts} {kept.hex()}"
+        yield from self.cache.lines(word)
 
 
 def table(*entries, visible=(7, 1)):
@@ -170,7 +298,7 @@ class File:
         self.lines = [f"# Made by make.py from source/{name}.py; the format is in ../SPEC.md."]
         self.names = set()
 
-    def vector(self, name, rules, steps, count, before=State(), after=None, index_bits=17, stages=10, entry_bits=3, routes=None, hosts=HOSTS):
+    def vector(self, name, rules, steps, count, before=State(), after=None, index_bits=17, stages=10, entry_bits=3, cache_bits=0, routes=None, hosts=HOSTS):
         """`after` is the state after all steps; None: nothing changed."""
         assert name not in self.names, name
         self.names.add(name)
@@ -181,11 +309,15 @@ class File:
         add(f"index_bits {index_bits}")
         add(f"stages {stages}")
         add(f"entry_bits {entry_bits}")
+        if cache_bits:
+            add(f"cache_bits {cache_bits}")
         add(f"cluster {CLUSTER}")
         add(f"udp_port {UDP_PORT}")
         self.lines += before.lines("before")
         self.lines += (f"before route {node} {port}" for node, port in sorted(routes.items()))
         self.lines += (f"before host {port}" for port in hosts)
+        if cache_bits:
+            self.lines += before.cache.tables()
         for step in steps:
             self.step(step, routes)
         self.lines += (after or before).lines("after")
@@ -194,15 +326,22 @@ class File:
 
     def step(self, step, routes):
         add = self.lines.append
-        if step[0] != "in":
+        if step[0] not in ("in", "hold", "go"):
             add(f"do {step[1]}")
             if step[0] == "refused":
                 add("refused")
             return
-        _, packet, outs, port, udp_port, passes = step
+        kind, packet, outs, port, udp_port, passes = step
         data = packet if isinstance(packet, bytes) else packet.bytes()
-        add(f"in {port} {udp_port} {data.hex() or '-'}")
-        if passes:
+        if kind == "go":
+            add(f"go {passes}")
+        elif kind == "hold":
+            add(f"hold {passes} {port} {udp_port} {data.hex()}")
+        else:
+            add(f"in {port} {udp_port} {data.hex() or '-'}")
+        if kind == "go" and port:
+            add("waits")
+        if kind == "in" and passes:
             add("pass")
         for node, fields in outs:
             add(f"out {routes[node]} {packet.but(destination=node, **fields).bytes().hex()}")
@@ -211,10 +350,17 @@ class File:
         """A vector of the visibility table."""
         self.vector(name, rules, steps, count, before, index_bits=index_bits, stages=stages, routes=routes, **other)
 
+    def of_cache(self, name, rules, steps, count, before=None, after=None, routes=CACHE_ROUTES, cache_bits=3, **other):
+        """A vector of the cache; before and after are what it has."""
+        whole = lambda cache: State(epoch=(0, 0), pairs={}, cache=cache)
+        before = cached() if before is None else before
+        after = whole(before if after is None else after)
+        self.vector(name, rules, steps, count, whole(before), after, index_bits=3, stages=2, cache_bits=cache_bits, routes=routes, **other)
+
 
 def make(source):
     file = File(source.stem)
-    names = {**globals(), "vector": file.vector, "of_table": file.of_table}
+    names = {**globals(), "vector": file.vector, "of_table": file.of_table, "of_cache": file.of_cache}
     exec(compile(source.read_text(encoding="utf-8"), str(source), "exec"), names)
     return "\n".join(file.lines) + "\n"
 

@@ -31,6 +31,8 @@ struct onpath_route {
 	__u16 spare;
 };
 
+/* The cache is in other targets (SPEC.md, XDP). */
+#define ONPATH_WITHOUT_CACHE
 #include "state.h"
 
 /* What is fixed when the program is loaded. */

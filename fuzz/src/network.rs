@@ -3,7 +3,7 @@
 use crate::cut::Cut;
 use crate::memory::{at_most, for_input};
 use crate::messages::again;
-use onpath_dataplane::{Command, Config as SwitchConfig, Counter, Port, Switch};
+use onpath_dataplane::{CacheCommand, Command, Config as SwitchConfig, Counter, Port, Switch};
 use onpath_host::fuzzing;
 use onpath_host::udp::hello::Hello;
 use onpath_transport::handshake::{self, To};
@@ -140,14 +140,22 @@ pub fn frames(input: &[u8]) {
 
 /// Packets to a switch, and commands of its control plane among them.
 pub fn dataplane(input: &[u8]) {
-    let config = SwitchConfig { index_bits: 3, stages: 3, entry_bits: 2, ..SwitchConfig::whole(1) };
+    let config = SwitchConfig { index_bits: 3, stages: 3, entry_bits: 2, cache_bits: 2, ..SwitchConfig::whole(1) };
     let mut switch = Switch::new(config).expect("a valid configuration");
     let shard = NodeId::shard(ShardId(2)).0;
     let route = |node, port| Command::Route { node, port: Port(port) };
     let session = NodeId::session(SessionId(1)).0;
     let tables = [route(shard, 3), route(session, 4), Command::Host { port: Port(0) }];
     let epochs = [Command::Epoch(1), Command::Complete(1), Command::VisibilityEpoch(1), Command::VisibilityComplete(1)];
-    for command in tables.into_iter().chain(epochs) {
+    let (epoch, key, token, index, number) = (1, 5, 1, 1, 9);
+    let cache = [
+        CacheCommand::Begin { epoch, until: 1 << 30 },
+        CacheCommand::Stamp { epoch, index, number },
+        CacheCommand::Admit { epoch, key, token, index, number },
+        CacheCommand::Any { port: Port(1) },
+        CacheCommand::Report { node: session, threshold: 3 },
+    ];
+    for command in tables.into_iter().chain(epochs).chain(cache.map(Command::Cache)) {
         switch.control(&command).expect("a command");
     }
     let mut cut = Cut(input);
@@ -190,6 +198,28 @@ fn command(what: u8, cut: &mut Cut<'_>) -> Command {
         8 => Command::VisibilityEpoch(u16::from_le_bytes(cut.array())),
         9 => Command::VisibilityComplete(u16::from_le_bytes(cut.array())),
         10 => Command::VisibilityClear,
+        11 => Command::Cache(cache_command(cut)),
         _ => Command::Clear,
+    }
+}
+
+fn cache_command(cut: &mut Cut<'_>) -> CacheCommand {
+    let (what, epoch) = (cut.byte(), cut.byte().into());
+    let (key, token, port) = (cut.byte().into(), cut.byte(), Port(u32::from(cut.byte()) & 3));
+    let (index, number) = (cut.byte().into(), cut.byte().into());
+    match what % 13 {
+        0 => CacheCommand::Clock(u32::from_le_bytes(cut.array())),
+        1 => CacheCommand::Begin { epoch, until: u32::from_le_bytes(cut.array()) },
+        2 => CacheCommand::Renew { epoch, until: u32::from_le_bytes(cut.array()) },
+        3 => CacheCommand::Off,
+        4 => CacheCommand::Empty,
+        5 => CacheCommand::Stamp { epoch, index, number },
+        6 => CacheCommand::Admit { epoch, key, token, index, number },
+        7 => CacheCommand::Evict { epoch, key, token },
+        8 => CacheCommand::Any { port },
+        9 => CacheCommand::Caller { port, uid: index, gid: number },
+        10 => CacheCommand::Unlist { port },
+        11 => CacheCommand::Report { node: index, threshold: number as u16 },
+        _ => CacheCommand::Reset,
     }
 }

@@ -272,7 +272,7 @@ impl Peer {
     pub fn single(&mut self, to: NodeId, packet: &Packet) -> Result<Vec<u8>, SendError> {
         let boot = self.boot.ok_or(SendError::NoBoot)?;
         let bytes = message_parts(packet.head.len() + packet.bulk.len());
-        let header = packet.innet.as_deref().map_or(0, |innet| innet.structure().header_bytes());
+        let header = packet.innet.as_deref().map_or(0, |innet| innet.length());
         let max = (self.parts_max - header) / 8 * 8;
         if bytes > max {
             self.counters.messages_refused += 1;

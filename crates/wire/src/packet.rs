@@ -61,7 +61,7 @@ impl Packet {
     pub fn keeps_order(&self) -> bool {
         match self.innet.as_deref() {
             Some(InNet::DirtySet(header)) => header.result == 0 && header.op() == Some(DirtySetOp::Remove),
-            Some(InNet::Visibility(_)) | None => false,
+            Some(InNet::Visibility(_) | InNet::Cache(_)) | None => false,
         }
     }
 

@@ -5,6 +5,14 @@
 #include "common/copies.h"
 #include "dirty_set/dirty_set.h"
 #include "visibility/visibility.h"
+#ifndef ONPATH_WITHOUT_CACHE
+#include "cache/cache.h"
+#else
+/* Nothing waits. */
+struct onpath_walk {
+	__u32 op;
+};
+#endif
 
 /* D-5: the structure of a packet, 0 for none that is known. */
 ONPATH_INLINE __u32 onpath_structure(const struct onpath_common *header)
@@ -13,57 +21,108 @@ ONPATH_INLINE __u32 onpath_structure(const struct onpath_common *header)
 
 	if (structure == ONPATH_STRUCTURE_DIRTY_SET || structure == ONPATH_STRUCTURE_VISIBILITY)
 		return structure;
+#ifndef ONPATH_WITHOUT_CACHE
+	if (structure == ONPATH_STRUCTURE_CACHE)
+		return structure;
+#endif
 	return onpath_planted(5) ? ONPATH_STRUCTURE_DIRTY_SET : 0;
 }
 
-/* What becomes of a packet, and to whom it goes. `header` has what there is of the header's bytes in a UDP payload of `length`, and 0 for
- * those that are missing; what the switch answers is written into it. */
-ONPATH_INLINE struct onpath_done onpath_decide(struct onpath_state *state, __u32 udp_port, union onpath_innet *header,
-					       __u32 length)
+/* The counter of the first check of its structure that fails; otherwise the operation is in `op`, and whether it changes what is none of its
+ * sender's in `changes` (D-44). */
+ONPATH_INLINE enum onpath_counter onpath_parse(const struct onpath_config *config, const union onpath_innet *header,
+					       __u32 structure, __u32 length, __u32 *op, int *changes)
+{
+	enum onpath_counter counter;
+
+#ifndef ONPATH_WITHOUT_CACHE
+	if (structure == ONPATH_STRUCTURE_CACHE) {
+		counter = onpath_parse_cache(header, length, op);
+		*changes = onpath_changes_cache(*op);
+		return counter;
+	}
+#endif
+	if (structure == ONPATH_STRUCTURE_DIRTY_SET) {
+		counter = onpath_parse_dirty_set(config, &header->dirty_set, length, op);
+		*changes = onpath_changes(*op);
+	} else {
+		counter = onpath_parse_visibility(config, &header->visibility, length, op);
+		*changes = onpath_changes_entry(*op);
+	}
+	return counter;
+}
+
+/* What becomes of a packet, and to whom it goes, unless it waits: then that is said, and only `walk` is written. `header` has what there is of
+ * the header's bytes in a UDP payload of `length`, and 0 for those that are missing; what the switch answers is written into it. */
+ONPATH_INLINE int onpath_decide(struct onpath_state *state, __u32 udp_port, union onpath_innet *header, __u32 length,
+				struct onpath_walk *walk, struct onpath_done *done)
 {
 	const struct onpath_config *config = onpath_get_config(state);
-	struct onpath_done done = onpath_done(ONPATH_PLAIN, 0, ONPATH_TO_NOBODY);
 	__u32 structure, op;
 	int changes;
 
+	*done = onpath_done(ONPATH_PLAIN, 0, ONPATH_TO_NOBODY);
 	if (!config)
-		return done;
-	done.counter = onpath_parse_common(config, udp_port, &header->common, length);
-	if (done.counter != ONPATH_LET_THROUGH)
-		return done;
+		return 0;
+	done->counter = onpath_parse_common(config, udp_port, &header->common, length);
+	if (done->counter != ONPATH_LET_THROUGH)
+		return 0;
 	structure = onpath_structure(&header->common);
+	done->counter = ONPATH_DROP_STRUCTURE;
 	if (!structure)
-		return onpath_done(ONPATH_DROP_STRUCTURE, 0, ONPATH_TO_NOBODY);
-	if (structure == ONPATH_STRUCTURE_DIRTY_SET)
-		done.counter = onpath_parse_dirty_set(config, &header->dirty_set, length, &op);
-	else
-		done.counter = onpath_parse_visibility(config, &header->visibility, length, &op);
-	if (done.counter != ONPATH_LET_THROUGH)
-		return done;
+		return 0;
+	done->counter = onpath_parse(config, header, structure, length, &op, &changes);
+	if (done->counter != ONPATH_LET_THROUGH)
+		return 0;
 	/* D-11. */
-	if (header->common.result && !onpath_planted(11))
-		return onpath_done(ONPATH_ANSWERED, 0, ONPATH_TO_DESTINATION);
-	changes = structure == ONPATH_STRUCTURE_DIRTY_SET ? onpath_changes(op) : onpath_changes_entry(op);
+	if (header->common.result && !onpath_planted(11)) {
+		*done = onpath_done(ONPATH_ANSWERED, 0, ONPATH_TO_DESTINATION);
+		return 0;
+	}
+	done->counter = ONPATH_DROP_STRANGER;
 	if (changes && !onpath_from_host(state) && !onpath_planted(44))
-		return onpath_done(ONPATH_DROP_STRANGER, 0, ONPATH_TO_NOBODY);
+		return 0;
+	walk->op = op;
+#ifndef ONPATH_WITHOUT_CACHE
+	if (structure == ONPATH_STRUCTURE_CACHE)
+		return onpath_arrive_at_cache(state, config, header, walk, done);
+#endif
 	if (structure == ONPATH_STRUCTURE_DIRTY_SET)
-		done = onpath_execute(state, config, &header->dirty_set, op);
+		*done = onpath_execute(state, config, &header->dirty_set, op);
 	else
-		done = onpath_execute_visibility(state, config, &header->visibility, op);
-	if (done.result)
-		header->common.result = done.result;
-	return done;
+		*done = onpath_execute_visibility(state, config, &header->visibility, op);
+	return 0;
+}
+
+/* Sends the copies of a packet that is done, and counts it. */
+ONPATH_INLINE enum onpath_counter onpath_finish(struct onpath_state *state, union onpath_innet *header,
+						const struct onpath_done *done)
+{
+	if (done->result)
+		header->common.result = done->result;
+	onpath_deliver(state, header, done);
+	onpath_count(state, done->counter);
+	return done->counter;
 }
 
 /* One packet: decides, sends its copies and counts it. For ONPATH_PLAIN it passes as if this program did not exist. */
 ONPATH_INLINE enum onpath_counter onpath_step(struct onpath_state *state, __u32 udp_port, union onpath_innet *header,
 					      __u32 length)
 {
-	struct onpath_done done = onpath_decide(state, udp_port, header, length);
+	struct onpath_walk walk = { 0 };
+	struct onpath_done done;
+	int waits = onpath_decide(state, udp_port, header, length, &walk, &done);
 
-	onpath_deliver(state, header, &done);
-	onpath_count(state, done.counter);
-	return done.counter;
+#ifndef ONPATH_WITHOUT_CACHE
+	const struct onpath_config *config = onpath_get_config(state);
+	__u32 turn;
+
+	for (turn = 0; waits && config && turn < ONPATH_TURNS_MAX; turn++)
+		waits = onpath_go_on(state, config, header, &walk, &done);
+#else
+	(void)waits;
+#endif
+	return onpath_finish(state, header, &done);
 }
 
 #endif

@@ -54,6 +54,8 @@ fn repeat(vector: &Vector, packets: usize, samples: &mut BTreeMap<Counter, Vec<f
     let mut switch: Switch = vector.switch();
     for step in &vector.steps {
         match step {
+            // They wait for others: their time is not theirs.
+            Step::Hold { .. } | Step::Go { .. } => {}
             Step::Do { command, .. } => {
                 let _refused = switch.control(command);
             }

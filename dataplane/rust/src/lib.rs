@@ -1,7 +1,7 @@
 //! The in-network program: the executable form of `dataplane/SPEC.md`, whose rules D-n the code cites.
 //!
 //! A [`Switch`] is a value. It takes the payload of a packet, with the port by which it comes in, and gives copies of it, each with the port by which it leaves; the
-//! control plane gives [`Command`]s. It has no clock, does no I/O, and allocates only in the caller's list of copies. [`common`] is what all
+//! control plane gives [`Command`]s. It has no clock but what the control plane says, does no I/O, and allocates only in the caller's list of copies. [`common`] is what all
 //! structures share, and each has a module of its own; the folders and files are named as in every other target.
 //!
 //! ```
@@ -31,22 +31,27 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod cache;
 pub mod common;
 pub mod dirty_set;
 pub mod visibility;
 
+pub use cache::Waiting;
+pub use cache::control::CacheCommand;
 pub use common::control::{Command, ControlError};
 pub use common::counters::{Counter, Counters};
 pub use common::header::Copy;
 pub use common::routing::Port;
-pub use common::state::State;
+pub use common::state::{Lease, State};
 pub use common::tracking::Tracking;
 
+use cache::Progress;
 use common::copies::Copies;
 use common::parser::{self, Packet};
 use common::planted::{Planted, planted};
 use common::routing::{Hosts, Routes};
 use dirty_set::registers::STAGES_MAX;
+use onpath_wire::innet::cache::CACHE_BITS;
 use onpath_wire::innet::{ENTRY_BITS, INDEX_BITS, INNET_UDP_PORT, InNet};
 use thiserror::Error;
 
@@ -64,13 +69,16 @@ pub struct Config {
     pub stages: usize,
     /// Bits of the number of an entry of the visibility table, at most 16: there are so many entries (D-9, D-47).
     pub entry_bits: u32,
+    /// Bits of an index of the cache, at most 16: it has so many entries.
+    pub cache_bits: u32,
 }
 
 impl Config {
-    /// A dirty set and a visibility table of full size.
+    /// A dirty set, a visibility table and a cache of full size.
     pub fn whole(cluster: u32) -> Config {
         let udp_port = INNET_UDP_PORT;
-        Config { cluster, udp_port, index_bits: INDEX_BITS, stages: STAGES_MAX, entry_bits: ENTRY_BITS }
+        let (index_bits, entry_bits, cache_bits) = (INDEX_BITS, ENTRY_BITS, CACHE_BITS);
+        Config { cluster, udp_port, index_bits, stages: STAGES_MAX, entry_bits, cache_bits }
     }
 
     /// Whether a switch can have it, on any target.
@@ -84,7 +92,10 @@ impl Config {
         if self.index_bits > INDEX_BITS {
             return Err(ConfigError::IndexBits(self.index_bits));
         }
-        if self.entry_bits <= ENTRY_BITS { Ok(()) } else { Err(ConfigError::EntryBits(self.entry_bits)) }
+        if self.entry_bits > ENTRY_BITS {
+            return Err(ConfigError::EntryBits(self.entry_bits));
+        }
+        if self.cache_bits <= CACHE_BITS { Ok(()) } else { Err(ConfigError::CacheBits(self.cache_bits)) }
     }
 
     /// How many sets there are.
@@ -95,6 +106,11 @@ impl Config {
     /// How many entries the visibility table has.
     pub fn entries(&self) -> usize {
         1 << self.entry_bits
+    }
+
+    /// How many entries the cache has.
+    pub fn cached(&self) -> usize {
+        1 << self.cache_bits
     }
 }
 
@@ -110,6 +126,9 @@ pub enum ConfigError {
     /// More entries than packets name.
     #[error("numbers of {0} bits: at most {ENTRY_BITS} name an entry")]
     EntryBits(u32),
+    /// More entries than the tables of the cache name.
+    #[error("an index of {0} bits: at most {CACHE_BITS} are in the cache")]
+    CacheBits(u32),
     /// A register that this configuration does not have.
     #[error("register {what} {at} does not exist in this configuration")]
     Register {
@@ -126,6 +145,7 @@ pub struct Switch {
     config: Config,
     dirty_set: dirty_set::registers::Registers,
     visibility: visibility::registers::Registers,
+    cache: cache::registers::Registers,
     routes: Routes,
     hosts: Hosts,
     counters: Counters,
@@ -148,8 +168,9 @@ impl Switch {
         config.check()?;
         let dirty_set = dirty_set::registers::Registers::load(&config, state)?;
         let visibility = visibility::registers::Registers::load(&config, state)?;
+        let cache = cache::registers::Registers::load(&config, state)?;
         let (routes, hosts) = (Routes::Table(Default::default()), Hosts::default());
-        Ok(Switch { config, dirty_set, visibility, routes, hosts, counters: Counters::default() })
+        Ok(Switch { config, dirty_set, visibility, cache, routes, hosts, counters: Counters::default() })
     }
 
     /// A switch after a reboot to which every node has a cable of its own, numbered like the node: it needs no routes, and has no table
@@ -186,30 +207,66 @@ impl Switch {
         let mut state = State::default();
         self.dirty_set.tell(&mut state);
         self.visibility.tell(&mut state);
+        self.cache.tell(&mut state);
         state
+    }
+
+    /// The register of the cache's lease.
+    pub fn lease(&self) -> Lease {
+        self.cache.lease()
+    }
+
+    /// How often a name was missed in this period, or more (D-106).
+    pub fn missed(&self, key: u64) -> u16 {
+        self.cache.missed_so_far(key)
+    }
+
+    /// How often the entry of the cache at this index has answered in this period (D-110).
+    pub fn hits(&self, index: u32) -> u32 {
+        self.cache.hits(index)
     }
 
     /// One packet: `payload` of a UDP packet to `udp_port` comes in by `port`, its copies are put into `out`. Tells what became of it; for
     /// [`Counter::Plain`] it passes as if this program did not exist.
     pub fn step(&mut self, port: Port, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter {
-        let counter = match parser::parse(&self.config, udp_port, payload) {
-            Err(counter) => counter,
+        let mut step = self.arrive(port, udp_port, payload, out);
+        loop {
+            match step {
+                Step::Counted(counter) => return counter,
+                Step::Waits(waiting) => step = self.go_on(waiting, out),
+            }
+        }
+    }
+
+    /// The same, as far as the packet comes without having to wait: only those of the cache do.
+    pub fn arrive(&mut self, port: Port, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Step {
+        match parser::parse(&self.config, udp_port, payload) {
+            Err(counter) => self.counted(counter),
             Ok(packet) => self.taken(port, packet, out),
-        };
+        }
+    }
+
+    /// A packet that has waited, to where it waits next: before the names of its next pass, between names and stamp, or nowhere.
+    pub fn go_on(&mut self, waiting: Waiting, out: &mut Vec<Copy>) -> Step {
+        let progress = self.cache.go_on(waiting);
+        self.proceeded(progress, out)
+    }
+
+    fn counted(&mut self, counter: Counter) -> Step {
         self.counters.add(counter);
-        counter
+        Step::Counted(counter)
     }
 
     /// D-11, D-44: routes, executes or drops a packet that has an in-network header.
-    fn taken(&mut self, port: Port, packet: Packet, out: &mut Vec<Copy>) -> Counter {
+    fn taken(&mut self, port: Port, packet: Packet, out: &mut Vec<Copy>) -> Step {
         let mut header = packet.header();
         let common = header.common();
         if common.result != 0 && !planted(Planted::D11) {
             self.copies(out).send(&header, common.result, common.destination);
-            return Counter::Answered;
+            return self.counted(Counter::Answered);
         }
         if packet.changes() && !self.hosts.may_change(port) {
-            return Counter::DropStranger;
+            return self.counted(Counter::DropStranger);
         }
         let done = match packet {
             Packet::DirtySet(packet) => self.dirty_set.execute(packet),
@@ -217,12 +274,35 @@ impl Switch {
                 let InNet::Visibility(header) = &mut header else { unreachable!("it is its packet's") };
                 self.visibility.execute(packet, header)
             }
+            Packet::Cache(packet) => {
+                let progress = self.cache.arrive(&packet, port);
+                return self.proceeded(progress, out);
+            }
         };
         self.copies(out).deliver(&header, &done);
-        done.counter
+        self.counted(done.counter)
+    }
+
+    fn proceeded(&mut self, progress: Progress, out: &mut Vec<Copy>) -> Step {
+        match progress {
+            Progress::Waits(waiting) => Step::Waits(waiting),
+            Progress::Done(header, done) => {
+                self.copies(out).deliver(&InNet::Cache(header), &done);
+                self.counted(done.counter)
+            }
+        }
     }
 
     fn copies<'s>(&'s mut self, out: &'s mut Vec<Copy>) -> Copies<'s> {
         Copies { routes: &self.routes, counters: &mut self.counters, out }
     }
+}
+
+/// How far a packet has come.
+#[derive(Debug)]
+pub enum Step<W = Waiting> {
+    /// What became of it.
+    Counted(Counter),
+    /// It waits for [`Switch::go_on`].
+    Waits(W),
 }

@@ -3,9 +3,12 @@
 #[path = "common/random.rs"]
 mod random;
 
-use onpath_dataplane::common::state::{Entry, Pair};
-use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, State, Switch, Tracking};
+use onpath_dataplane::common::state::{CacheState, Entry, Lease, Pair, Stamp};
+use onpath_dataplane::{
+    CacheCommand, Command, Config, ConfigError, ControlError, Copy, Counter, Port, State, Switch, Tracking,
+};
 use onpath_wire::ids::{NodeId, Term, TrackingEpoch};
+use onpath_wire::innet::cache::{Asker, EntryOf, EntryValue, Purpose, VALUE_BYTES};
 use onpath_wire::innet::{EntryName, Fingerprint, INNET_UDP_PORT, InNet, METADATA_BYTES, Metadata, Visibility};
 use onpath_wire::{SessionId, ShardId};
 use random::Random;
@@ -14,15 +17,53 @@ const CLUSTER: u32 = 1;
 const PACKETS: usize = 1_000_000;
 
 fn switch() -> Switch {
-    let mut switch = Switch::new(Config { index_bits: 3, stages: 3, entry_bits: 2, ..Config::whole(CLUSTER) })
-        .expect("a valid configuration");
+    let mut switch =
+        Switch::new(Config { index_bits: 3, stages: 3, entry_bits: 2, cache_bits: 2, ..Config::whole(CLUSTER) })
+            .expect("a valid configuration");
     let route = Command::Route { node: NodeId::shard(ShardId(2)).0, port: Port(3) };
     let host = Command::Host { port: Port(0) };
     let epochs = [Command::Epoch(1), Command::Complete(1), Command::VisibilityEpoch(1), Command::VisibilityComplete(1)];
     for command in epochs.into_iter().chain([Command::Raise { shard: 2, term: 1 }, route, host]) {
         switch.control(&command).expect("a command");
     }
+    let (epoch, token, node) = (1, 1, NodeId::shard(ShardId(2)).0);
+    let cache = [
+        CacheCommand::Begin { epoch, until: 1 },
+        CacheCommand::Stamp { epoch, index: 1, number: 3 },
+        CacheCommand::Admit { epoch, key: NAME, token, index: 1, number: 3 },
+        CacheCommand::Any { port: Port(0) },
+        CacheCommand::Report { node, threshold: 200 },
+    ];
+    for command in cache {
+        switch.control(&Command::Cache(command)).expect("a command");
+    }
     switch
+}
+
+/// The name that has an entry, and its directory.
+const NAME: u64 = 0x0004_0003_0002_0001;
+const DIRECTORY: u64 = 9;
+
+/// Packets of the cache that are fine.
+fn of_cache(random: &mut Random, number: u32) -> InNet {
+    let (epoch, home) = (1 + u16::from(random.once_in(8)), ShardId(2));
+    let of = EntryOf { key: NAME, token: 1, number: 3 + u32::from(random.once_in(8)), revision: number };
+    match random.below(8) {
+        0 => InNet::invalidate(CLUSTER, epoch, EntryOf { revision: number - 1, ..of }, home),
+        1 | 2 => {
+            let kind = [4, 8][random.below(2) as usize];
+            let mode = [0o700, 0o755][random.below(2) as usize];
+            let value = EntryValue { parent: DIRECTORY, id: DIRECTORY, kind, mode, uid: 1, ..EntryValue::default() };
+            let revision = if random.once_in(4) { 1 } else { number };
+            InNet::fill(CLUSTER, epoch, EntryOf { revision, ..of }, &value, home, NodeId::shard(home))
+        }
+        _ => {
+            let asker = Asker { requester: NodeId::shard(home), uid: random.below(2), gid: 3 };
+            let names = [(NAME, 1), (NAME + u64::from(random.once_in(8)), 1)];
+            let names = &names[..1 + random.below(2) as usize];
+            InNet::read(CLUSTER, epoch, (DIRECTORY, names), (Purpose::Lookup, 0), asker, NodeId::shard(home))
+        }
+    }
 }
 
 /// Packets that are fine, to be spoilt.
@@ -36,7 +77,8 @@ fn good(random: &mut Random, number: u32) -> InNet {
         let metadata = Metadata([number as u8; METADATA_BYTES]);
         InNet::install(CLUSTER, epoch, name, (number, metadata), ShardId(2), writer)
     };
-    match random.below(8) {
+    match random.below(12) {
+        8.. if number > 1 => of_cache(random, number),
         0 => InNet::query(CLUSTER, epoch, fingerprint, NodeId::shard(ShardId(2))),
         1 => InNet::insert(CLUSTER, epoch, fingerprint, mark, Some(client)),
         2 => InNet::insert(CLUSTER, epoch, fingerprint, mark, None),
@@ -104,7 +146,10 @@ fn every_packet_is_counted_once_and_what_is_dropped_changes_nothing() {
             assert_eq!(out.len(), payload.len());
             let same = |at: usize| out[at] == payload[at];
             let looked = if counter == Counter::LookPending { 28..Visibility::BYTES } else { 0..0 };
-            let written = |at: usize| at == 1 || (12..16).contains(&at) || looked.contains(&at);
+            let read = counter.is_of_cache() && payload[0] == 0x31;
+            let walked = |at: usize| at == 17 || (28..36).contains(&at) || counter == Counter::ReadAnswered && at >= 40;
+            let written =
+                |at: usize| at == 1 || (12..16).contains(&at) || looked.contains(&at) || read && at < 124 && walked(at);
             assert!((0..out.len()).all(|at| same(at) || written(at)), "{payload:02x?}");
         }
     }
@@ -119,16 +164,27 @@ fn configurations_that_cannot_be_are_refused() {
     for index_bits in [18, 32, u32::MAX] {
         assert_eq!(Switch::new(Config { index_bits, ..whole }).err(), Some(ConfigError::IndexBits(index_bits)));
     }
+    for cache_bits in [17, 32, u32::MAX] {
+        assert_eq!(Switch::new(Config { cache_bits, ..whole }).err(), Some(ConfigError::CacheBits(cache_bits)));
+    }
     for entry_bits in [17, 32, u32::MAX] {
         assert_eq!(Switch::new(Config { entry_bits, ..whole }).err(), Some(ConfigError::EntryBits(entry_bits)));
     }
     let entry = Entry { fingerprint: 1, ts: 2, metadata: [3; METADATA_BYTES] };
     let pair = Pair { min_term: 1, counter: 1 };
+    let stamp = Stamp { number: 1, state: 2 };
+    let of_cache = |cache| State { cache, ..State::default() };
     let states = [
         State { pairs: vec![(256, pair)], ..State::default() },
         State { tags: vec![(10, 0, 1)], ..State::default() },
         State { tags: vec![(0, 1 << 17, 1)], ..State::default() },
         State { entries: vec![(1 << 16, entry)], ..State::default() },
+        of_cache(CacheState { stamps: vec![(1 << 16, stamp)], ..CacheState::default() }),
+        of_cache(CacheState { values: vec![(1 << 16, [1; VALUE_BYTES])], ..CacheState::default() }),
+        of_cache(CacheState { sketch: vec![(3, 0, 1)], ..CacheState::default() }),
+        of_cache(CacheState { sketch: vec![(0, 1 << 16, 1)], ..CacheState::default() }),
+        of_cache(CacheState { reported: vec![1 << 16], ..CacheState::default() }),
+        of_cache(CacheState { hits: vec![(1 << 16, 1)], ..CacheState::default() }),
     ];
     for state in states {
         assert!(matches!(Switch::with_state(whole, &state), Err(ConfigError::Register { .. })), "{state:?}");
@@ -139,6 +195,14 @@ fn configurations_that_cannot_be_are_refused() {
         tags: vec![(9, 5, 1)],
         visibility: Tracking { epoch: 4, complete: false },
         entries: vec![(0xffff, entry)],
+        cache: CacheState {
+            lease: Lease { epoch: 5, until: 6 },
+            stamps: vec![(0xffff, stamp)],
+            values: vec![(0xffff, [1; VALUE_BYTES])],
+            sketch: vec![(2, 0xffff, 9)],
+            reported: vec![0xffff],
+            hits: vec![(0xffff, 7)],
+        },
     };
     assert_eq!(Switch::with_state(whole, &state).expect("all of these exist").state(), state);
 }

@@ -4,6 +4,7 @@ mod common;
 
 use common::{dataplane, vectors};
 use onpath_dataplane::{Counter, Switch};
+use onpath_wire::innet::cache::{CacheOp, CacheResult, EntryValue, Fill, Purpose, Read};
 use onpath_wire::innet::{
     DirtySet, DirtySetOp, INNET_UDP_PORT, InNetResult, Structure, Visibility, VisibilityOp, VisibilityResult,
 };
@@ -48,9 +49,10 @@ fn every_rule_has_a_vector_and_every_vector_a_rule() {
 fn code_cites_rules_that_exist() {
     let rules = rules(&spec());
     let folders = ["rust/src", "c/include", "p4"]
-        .map(|of| ["", "common", "dirty_set", "visibility"].map(|in_it| format!("{of}/{in_it}")));
-    let sources = |dir: &String| std::fs::read_dir(dataplane().join(dir)).expect("sources");
-    for entry in folders.iter().flatten().flat_map(sources) {
+        .map(|of| ["", "common", "dirty_set", "visibility", "cache"].map(|in_it| format!("{of}/{in_it}")));
+    // What is not there yet in one of the targets cites nothing.
+    let there = folders.iter().flatten().map(|dir| dataplane().join(dir)).filter(|dir| dir.exists());
+    for entry in there.flat_map(|dir| std::fs::read_dir(dir).expect("sources")) {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             continue;
@@ -75,17 +77,22 @@ fn the_tables_of_the_text_are_those_of_the_code() {
         });
         assert!(found, "SPEC.md has no row {cells:?}");
     };
-    for field in DirtySet::FIELDS.iter().chain(Visibility::FIELDS) {
+    let of_cache = Read::FIELDS.iter().chain(Fill::FIELDS).chain(EntryValue::FIELDS);
+    for field in DirtySet::FIELDS.iter().chain(Visibility::FIELDS).chain(of_cache) {
         row(&[&field.at.to_string(), &field.bytes.to_string(), field.name]);
     }
     let of_dirty_set = InNetResult::ALL.iter().map(|&result| named(result as u8, &result));
     let of_table = VisibilityResult::ALL.iter().map(|&result| named(result as u8, &result));
-    of_dirty_set.chain(of_table).for_each(|result| row(&[&result]));
+    let of_cache = CacheResult::ALL.iter().map(|&result| named(result as u8, &result));
+    of_dirty_set.chain(of_table).chain(of_cache).for_each(|result| row(&[&result]));
     let of_dirty_set = DirtySetOp::ALL.iter().map(|&op| named(op as u8, &op)).collect::<Vec<_>>().join(", ");
     let of_table = VisibilityOp::ALL.iter().map(|&op| named(op as u8, &op)).collect::<Vec<_>>().join(", ");
-    for (&structure, operations) in Structure::ALL.iter().zip([of_dirty_set, of_table]) {
+    let of_cache = CacheOp::ALL.iter().map(|&op| named(op as u8, &op)).collect::<Vec<_>>().join(", ");
+    for (&structure, operations) in Structure::ALL.iter().zip([of_dirty_set, of_table, of_cache]) {
         row(&[&named(structure as u8, &structure), &operations]);
     }
+    let purposes = Purpose::ALL.iter().map(|&of| named(of as u8, &of)).collect::<Vec<_>>().join(", ");
+    row(&["18", "1", "purpose", &purposes]);
     assert!(spec.contains(&format!("({INNET_UDP_PORT} unless")), "the port");
     for counter in Counter::ALL {
         assert!(spec.contains(&format!("`{}`", counter.name())), "SPEC.md does not say when {} counts", counter.name());

@@ -18,7 +18,7 @@ vector("half of the common part is truncated", "D-2", count={"drop_truncated": 2
 vector("a short packet of something else is that", "D-2 D-3 D-4 D-5 D-6", steps=[
     comes(insert(version=2).bytes()[:16]),
     comes(insert(cluster=1).bytes()[:39]),
-    comes(insert(code=0x32).bytes()[:20]),
+    comes(insert(code=0x52).bytes()[:20]),
     comes(insert(code=0x14).bytes()[:16]),
 ], count={"drop_version": 1, "drop_cluster": 1, "drop_structure": 1, "drop_operation": 1})
 vector("a header without a message is whole", "D-2 D-16", count={"query_normal": 1, "copies_sent": 1}, steps=[
@@ -38,7 +38,7 @@ vector("another cluster is dropped", "D-4", count={"drop_cluster": 3}, steps=[
 
 vector("another structure is dropped", "D-5", count={"drop_structure": 4}, steps=[
     comes(insert(code=0x02)),
-    comes(insert(code=0x32)),
+    comes(insert(code=0x52)),
     comes(insert(code=0x42)),
     comes(insert(code=0xF2)),
 ])

@@ -51,6 +51,7 @@ impl XdpSwitch {
                 }
             }
             Command::VisibilityClear => self.clear_entries(),
+            Command::Cache(_) => Err(XdpError::NoCache),
             Command::Route { node, port } => self.route(node, port),
             Command::Unroute { node } => self.unroute(node),
             Command::Host { port } => {

@@ -7,8 +7,8 @@ use onpath_dataplane::visibility::registers::VALUES;
 use onpath_dataplane::{Config, Tracking};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// `struct settings`: cluster, port, bits of an index, arrays, bits of an entry's number, address.
-pub(crate) type RawSettings = [u32; 6];
+/// `struct settings`: cluster, port, bits of an index, arrays, bits of an entry's number, those of the cache, address.
+pub(crate) type RawSettings = [u32; 7];
 /// `struct tracked`: epoch, complete, lock.
 pub(crate) type RawTracked = [u32; 3];
 /// `struct onpath_pair`.
@@ -22,13 +22,15 @@ pub(crate) type RawRoute = [u8; 28];
 /// `struct source`.
 pub(crate) type RawSource = [u8; 12];
 pub(crate) fn settings(config: &Config, address: Ipv4Addr) -> RawSettings {
-    let Config { cluster, udp_port, index_bits, stages, entry_bits } = *config;
-    [cluster, udp_port.into(), index_bits, stages as u32, entry_bits, u32::from_ne_bytes(address.octets())]
+    let Config { cluster, udp_port, index_bits, stages, entry_bits, cache_bits } = *config;
+    let address = u32::from_ne_bytes(address.octets());
+    [cluster, udp_port.into(), index_bits, stages as u32, entry_bits, cache_bits, address]
 }
 
 pub(crate) fn config_of(raw: &RawSettings) -> (Config, Ipv4Addr) {
-    let [cluster, udp_port, index_bits, stages, entry_bits, address] = *raw;
-    let config = Config { cluster, udp_port: udp_port as u16, index_bits, stages: stages as usize, entry_bits };
+    let [cluster, udp_port, index_bits, stages, entry_bits, cache_bits, address] = *raw;
+    let (udp_port, stages) = (udp_port as u16, stages as usize);
+    let config = Config { cluster, udp_port, index_bits, stages, entry_bits, cache_bits };
     (config, Ipv4Addr::from(address.to_ne_bytes()))
 }
 

@@ -24,7 +24,7 @@ use crate::node::Counters;
 use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::identity::Identity;
 use onpath_wire::ids::{InodeId, NodeId, SessionNumber};
-use onpath_wire::innet::{INNET_BYTES_MAX, INNET_COMMON_BYTES, InNet, Structure};
+use onpath_wire::innet::{INNET_BYTES_MAX, INNET_COMMON_BYTES, InNet, header_bytes};
 use onpath_wire::limits::{BODY_BYTES_MAX, IO_BYTES_MAX};
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
@@ -206,7 +206,7 @@ pub(crate) fn receive(from: &mut impl Read) -> Result<Received, StreamError> {
     let word = |at: usize| u32::from_le_bytes(lengths[at..at + 4].try_into().expect("four bytes"));
     let (bytes, to, head) = (word(0), word(4), word(8) & !INNET_BIT);
     let innet = if word(8) & INNET_BIT != 0 { Some(receive_innet(from)?) } else { None };
-    let front = FRAME_BYTES - 4 + innet.map_or(0, |innet| innet.structure().header_bytes());
+    let front = FRAME_BYTES - 4 + innet.map_or(0, |innet| innet.length());
     let rest = (bytes as usize).checked_sub(front).and_then(|rest| rest.checked_sub(head as usize));
     let Some(bulk) = rest.filter(|_| bytes as usize <= FRAME_BYTES_MAX) else {
         return Err(StreamError::Frame { bytes, head });
@@ -231,7 +231,7 @@ pub(crate) fn receive(from: &mut impl Read) -> Result<Received, StreamError> {
 fn receive_innet(from: &mut impl Read) -> Result<InNet, StreamError> {
     let mut bytes = [0; INNET_BYTES_MAX];
     from.read_exact(&mut bytes[..INNET_COMMON_BYTES])?;
-    let length = Structure::of_byte(bytes[0]).map_or(INNET_COMMON_BYTES, Structure::header_bytes);
+    let length = header_bytes(bytes[0]).unwrap_or(INNET_COMMON_BYTES);
     from.read_exact(&mut bytes[INNET_COMMON_BYTES..length])?;
     Ok(InNet::of_bytes(&bytes[..length])?)
 }
@@ -239,10 +239,7 @@ fn receive_innet(from: &mut impl Read) -> Result<InNet, StreamError> {
 /// What comes before a frame's head; none if the message does not fit one.
 pub(crate) fn frame_start(to: NodeId, packet: &Packet) -> Option<FrameStart> {
     let innet = packet.innet.as_deref().filter(|_| packet.wants_switch());
-    let bytes = FRAME_BYTES - 4
-        + innet.map_or(0, |innet| innet.structure().header_bytes())
-        + packet.head.len()
-        + packet.bulk.len();
+    let bytes = FRAME_BYTES - 4 + innet.map_or(0, |innet| innet.length()) + packet.head.len() + packet.bulk.len();
     if bytes > FRAME_BYTES_MAX {
         return None;
     }

@@ -4,6 +4,7 @@
 use super::peers::Other;
 use onpath_wire::header::{Header, MessageKind, Of};
 use onpath_wire::ids::{NodeClass, NodeId, SessionNumber};
+use onpath_wire::innet::cache::CacheOp;
 use onpath_wire::innet::{DirtySetOp, InNet, VisibilityOp};
 use onpath_wire::packet::Packet;
 
@@ -13,6 +14,7 @@ pub fn may_send(session: NodeId, to: NodeId, packet: &Packet) -> bool {
     let asks = |innet: &InNet| match innet {
         InNet::DirtySet(header) => header.op() == Some(DirtySetOp::Query) && header.destination == to.0,
         InNet::Visibility(header) => header.op() == Some(VisibilityOp::Look) && header.destination == to.0,
+        InNet::Cache(header) => header.op() == CacheOp::Read && header.common().destination == to.0,
     };
     if packet.innet.as_deref().is_some_and(|innet| !asks(innet)) {
         return false;

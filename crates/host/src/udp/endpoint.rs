@@ -19,6 +19,7 @@ use onpath_transport::{Agreed, Config, EndpointId, Exchange, Head, Keyring, Keys
 use onpath_wire::codec::{Blob, Wire};
 use onpath_wire::identity::Holder;
 use onpath_wire::ids::NodeId;
+use onpath_wire::innet::cache::CacheOp;
 use onpath_wire::innet::{DirtySetOp, InNet, VisibilityOp};
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
@@ -314,6 +315,7 @@ fn asks(packet: &Packet) -> bool {
     match packet.innet.as_deref() {
         Some(InNet::DirtySet(header)) => header.op() == Some(DirtySetOp::Query),
         Some(InNet::Visibility(header)) => header.op() == Some(VisibilityOp::Look),
+        Some(InNet::Cache(header)) => header.op() == CacheOp::Read,
         None => false,
     }
 }

@@ -14,7 +14,7 @@ use onpath_transport::{Delivered, Head, MAGIC as TRANSPORT_MAGIC, first_of, peek
 use onpath_wire::codec::Wire;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{NodeId, RequestSeq, SessionNumber, ShardId};
-use onpath_wire::innet::{DirtySetOp, InNet, Structure, VisibilityOp};
+use onpath_wire::innet::{DirtySetOp, InNet, VisibilityOp, header_bytes};
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
 use smallvec::SmallVec;
@@ -78,7 +78,7 @@ fn is_switched(code: u8) -> bool {
 /// The bytes in front of a datagram that begins with this one: the in-network header, if it has come through a switch. Where one of no
 /// structure that is known ends nobody can say.
 fn front(code: u8) -> Option<usize> {
-    if is_switched(code) { Structure::of_byte(code).map(Structure::header_bytes) } else { Some(0) }
+    if is_switched(code) { header_bytes(code) } else { Some(0) }
 }
 
 /// The datagrams of a run: what the system has put together of one sender.
@@ -315,6 +315,7 @@ impl Shared {
 pub(super) mod tests {
     use super::*;
     use onpath_transport::{EndpointId, HEAD_BYTES};
+    use onpath_wire::innet::{DirtySet, Structure};
 
     /// A datagram of so many bytes, some of which are `mark`.
     pub(in super::super) fn datagram((bytes, mark): (usize, u8)) -> Vec<u8> {
@@ -326,7 +327,7 @@ pub(super) mod tests {
     /// What has come through a switch, what has not, and what is no datagram of ours, last.
     #[test]
     fn runs_are_cut_into_datagrams() {
-        let header = [(Structure::DirtySet as u8) << 4; Structure::DirtySet.header_bytes()];
+        let header = [(Structure::DirtySet as u8) << 4; DirtySet::BYTES];
         let switched = |bytes| [&header[..], &datagram((bytes, 1))].concat();
         let all = [datagram((44, 0)), switched(60), switched(45), datagram((65_000, 4)), vec![9; 50]];
         let mut run = all.concat();

@@ -13,12 +13,22 @@ pub const INNET_UDP_PORT: u16 = 4797;
 pub const INNET_BYTES_MAX: usize = {
     let (mut max, mut at) = (INNET_COMMON_BYTES, 0);
     while at < Structure::ALL.len() {
-        let bytes = Structure::ALL[at].header_bytes();
+        let bytes = Structure::ALL[at].header_bytes_max();
         max = if bytes > max { bytes } else { max };
         at += 1;
     }
     max
 };
+
+/// Bytes of the header that begins with this one, the common ones among them: its structure says, and of the cache its operation.
+/// Nothing if there is no such.
+#[inline]
+pub fn header_bytes(code: u8) -> Option<usize> {
+    match Structure::of_byte(code)? {
+        Structure::Cache => super::cache::CacheOp::of_code(code & 0xf).map(super::cache::CacheOp::header_bytes),
+        other => Some(other.header_bytes_max()),
+    }
+}
 
 /// A field of a header, for generators and tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,12 +60,14 @@ macro_rules! codes {
 }
 
 codes! {
-    /// What a switch keeps. 3 is kept for the cache; 4 will never be, since what hosts send each other without a switch begins with it.
+    /// What a switch keeps. 4 will never be, since what hosts send each other without a switch begins with it.
     pub enum Structure {
         /// The dirty set.
         1 => DirtySet,
         /// The visibility table.
         2 => Visibility,
+        /// The cache.
+        3 => Cache,
     }
 }
 
@@ -66,12 +78,12 @@ impl Structure {
         Structure::of_code(code >> 4)
     }
 
-    /// Bytes of its header, the common ones among them.
-    #[inline]
-    pub const fn header_bytes(self) -> usize {
+    /// Bytes of its longest header, the common ones among them.
+    const fn header_bytes_max(self) -> usize {
         match self {
             Structure::DirtySet => super::DirtySet::BYTES,
             Structure::Visibility => super::Visibility::BYTES,
+            Structure::Cache => super::cache::Read::BYTES,
         }
     }
 
@@ -184,8 +196,7 @@ impl std::ops::Deref for InNetBytes {
 #[inline]
 fn end_of_header(payload: &[u8]) -> Result<usize, WireError> {
     let code = *payload.first().ok_or(WireError::Truncated)?;
-    let bytes =
-        Structure::of_byte(code).ok_or(WireError::Foreign("structure of the in-network header"))?.header_bytes();
+    let bytes = header_bytes(code).ok_or(WireError::Foreign("structure of the in-network header"))?;
     if payload.len() < bytes { Err(WireError::Truncated) } else { Ok(bytes) }
 }
 

@@ -272,7 +272,7 @@ mod tests {
         }
         payload[4] = 2;
         assert!(matches!(InNet::split(&payload), Err(WireError::Foreign("version of the in-network header"))));
-        payload[0] = 0x32;
+        payload[0] = 0x52;
         assert!(matches!(InNet::split(&payload), Err(WireError::Foreign("structure of the in-network header"))));
     }
 

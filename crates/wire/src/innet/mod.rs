@@ -1,16 +1,19 @@
 //! In-network headers: what a programmable switch reads and writes (design.md, "Packets"; rules in dataplane/SPEC.md).
 //!
 //! One comes first in the UDP payload, before the [`crate::Header`], and is in network byte order. All begin with the same 16 bytes; what
-//! follows is the structure's own, and so is its length: whoever has to know where a header ends asks [`Structure`] or [`InNet`]. The lists of
+//! follows is the structure's own, and so is its length: whoever has to know where a header ends asks [`header_bytes`] or [`InNet`]. The lists of
 //! fields are their only description: the codec, the headers for C and P4 and the tables of dataplane/SPEC.md are made from them or compared
 //! with them.
 
+pub mod cache;
 mod common;
 mod dirty_set;
 mod visibility;
 
+pub use cache::Cache;
 pub use common::{
     Common, INNET_BYTES_MAX, INNET_COMMON_BYTES, INNET_UDP_PORT, INNET_VERSION, InNetBytes, InNetField, Structure,
+    header_bytes,
 };
 pub use dirty_set::{DirtySet, DirtySetOp, Fingerprint, INDEX_BITS, InNetResult};
 pub use visibility::{ENTRY_BITS, EntryName, METADATA_BYTES, Metadata, Visibility, VisibilityOp, VisibilityResult};
@@ -24,6 +27,8 @@ pub enum InNet {
     DirtySet(DirtySet),
     /// Of the visibility table.
     Visibility(Visibility),
+    /// Of the cache.
+    Cache(Cache),
 }
 
 impl InNet {
@@ -33,6 +38,17 @@ impl InNet {
         match self {
             InNet::DirtySet(_) => Structure::DirtySet,
             InNet::Visibility(_) => Structure::Visibility,
+            InNet::Cache(_) => Structure::Cache,
+        }
+    }
+
+    /// Bytes of it.
+    #[inline]
+    pub fn length(&self) -> usize {
+        match self {
+            InNet::DirtySet(_) => DirtySet::BYTES,
+            InNet::Visibility(_) => Visibility::BYTES,
+            InNet::Cache(header) => header.op().header_bytes(),
         }
     }
 
@@ -42,6 +58,7 @@ impl InNet {
         match self {
             InNet::DirtySet(header) => InNetBytes::of(&header.bytes()),
             InNet::Visibility(header) => InNetBytes::of(&header.bytes()),
+            InNet::Cache(header) => header.bytes(),
         }
     }
 
@@ -51,6 +68,7 @@ impl InNet {
         match self {
             InNet::DirtySet(header) => header.common(),
             InNet::Visibility(header) => header.common(),
+            InNet::Cache(header) => header.common(),
         }
     }
 
@@ -60,6 +78,7 @@ impl InNet {
         match self {
             InNet::DirtySet(header) => InNet::DirtySet(DirtySet { result, destination, ..header }),
             InNet::Visibility(header) => InNet::Visibility(Visibility { result, destination, ..header }),
+            InNet::Cache(header) => InNet::Cache(header.switched(result, destination)),
         }
     }
 
@@ -76,6 +95,7 @@ impl InNet {
             Structure::Visibility => {
                 InNet::Visibility(Visibility::of_bytes(bytes.try_into().map_err(|_| WireError::Truncated)?))
             }
+            Structure::Cache => InNet::Cache(Cache::of_bytes(bytes)?),
         };
         if header.common().version != INNET_VERSION {
             return Err(WireError::Foreign("version of the in-network header"));
@@ -93,7 +113,7 @@ impl std::ops::Deref for InNet {
         const NONE: &DirtySet = &DirtySet::NONE;
         match self {
             InNet::DirtySet(header) => header,
-            InNet::Visibility(_) => NONE,
+            InNet::Visibility(_) | InNet::Cache(_) => NONE,
         }
     }
 }

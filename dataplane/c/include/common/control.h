@@ -14,6 +14,11 @@ enum onpath_refusal {
 	ONPATH_REFUSED_EPOCH_RUNS,
 	ONPATH_REFUSED_NODE_ZERO,
 	ONPATH_REFUSED_FULL,
+	/* Of the cache: something is left of it, its lease is over, there is no such entry, the name has one. */
+	ONPATH_REFUSED_NOT_EMPTY,
+	ONPATH_REFUSED_PASSED,
+	ONPATH_REFUSED_ENTRY,
+	ONPATH_REFUSED_KNOWN,
 };
 
 /* What a target provides besides state.h. Puts replace; not 0: there is no room for one more. */

@@ -1,4 +1,4 @@
-/* The copies that a packet makes (D-16, D-17, D-23, D-34). */
+/* The copies that a packet makes (D-16, D-17, D-23, D-34, D-108). */
 #ifndef ONPATH_COPIES_H
 #define ONPATH_COPIES_H
 
@@ -45,6 +45,13 @@ ONPATH_INLINE void onpath_deliver(struct onpath_state *state, const union onpath
 		onpath_send(state, header, shard);
 		if (destination)
 			onpath_send(state, header, destination);
+		break;
+	case ONPATH_TO_NODE:
+		onpath_send(state, header, done->node);
+		break;
+	case ONPATH_TO_DESTINATION_AND_NODE:
+		onpath_send(state, header, destination);
+		onpath_send(state, header, done->node);
 		break;
 	}
 }

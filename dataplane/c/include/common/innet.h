@@ -21,6 +21,44 @@
 #define ONPATH_NODE_OF_SHARD_0 0x1000000
 #define ONPATH_STRUCTURE_DIRTY_SET 0x1
 #define ONPATH_STRUCTURE_VISIBILITY 0x2
+#define ONPATH_STRUCTURE_CACHE 0x3
+#define ONPATH_READ_BYTES 0x7c
+#define ONPATH_FILL_BYTES 0x7c
+#define ONPATH_INVALIDATE_BYTES 0x28
+#define ONPATH_CACHE_BITS 0x10
+#define ONPATH_CACHE_VALUES 0x15
+#define ONPATH_LEVELS_MAX 0x9
+#define ONPATH_LEVEL_BYTES 0x9
+#define ONPATH_PASSES_MAX 0xa
+#define ONPATH_ROOT_TOKEN 0x1
+#define ONPATH_REVISION_END 0x80000000
+#define ONPATH_SKETCH_ROWS 0x3
+#define ONPATH_REQUESTERS_MAX 0x4000
+#define ONPATH_WANTS_EXEC 0x1
+#define ONPATH_WANTS_WRITE 0x2
+#define ONPATH_WANTS_READ 0x4
+#define ONPATH_WANTS_READS_ALL 0x8
+#define ONPATH_WANTS_WRITES_ALL 0x10
+#define ONPATH_WANTS_ALL 0x1f
+#define ONPATH_KIND_DIRECTORY 0x4
+#define ONPATH_KIND_FILE 0x8
+#define ONPATH_KIND_SYMLINK 0xa
+#define ONPATH_PURPOSE_LOOKUP 0x1
+#define ONPATH_PURPOSE_STAT 0x2
+#define ONPATH_PURPOSE_ACCESS 0x3
+#define ONPATH_PURPOSE_OPEN 0x4
+#define ONPATH_PURPOSE_SIZE 0x5
+#define ONPATH_OP_READ 0x1
+#define ONPATH_OP_FILL 0x2
+#define ONPATH_OP_INVALIDATE 0x3
+#define ONPATH_CACHE_RESULT_MISS 0x1
+#define ONPATH_CACHE_RESULT_ANSWERED 0x2
+#define ONPATH_CACHE_RESULT_DENIED 0x3
+#define ONPATH_CACHE_RESULT_FILLED 0x4
+#define ONPATH_CACHE_RESULT_NOT_NEWER 0x5
+#define ONPATH_CACHE_RESULT_OTHER_EPOCH 0x6
+#define ONPATH_CACHE_RESULT_CLEARED 0x7
+#define ONPATH_CACHE_RESULT_NOT_THERE 0x8
 #define ONPATH_OP_QUERY 0x1
 #define ONPATH_OP_INSERT 0x2
 #define ONPATH_OP_REMOVE 0x3
@@ -127,11 +165,127 @@ _Static_assert(__builtin_offsetof(struct onpath_visibility, ts) == 24, "ts");
 _Static_assert(__builtin_offsetof(struct onpath_visibility, metadata) == 28, "metadata");
 _Static_assert(sizeof(struct onpath_visibility) == ONPATH_VISIBILITY_BYTES, "size");
 
+/* The header of a read of the cache. */
+struct onpath_read {
+	__u8 code;
+	__u8 result;
+	__be16 epoch;
+	__u8 version;
+	__u8 flags;
+	__be16 shard;
+	__be32 cluster;
+	__be32 destination;
+	__u8 depth;
+	__u8 level;
+	__u8 purpose;
+	__u8 wants;
+	__be32 uid;
+	__be32 gid;
+	__be32 start[2];
+	__be32 requester;
+	__be32 levels[21];
+};
+
+_Static_assert(__builtin_offsetof(struct onpath_read, code) == 0, "code");
+_Static_assert(__builtin_offsetof(struct onpath_read, result) == 1, "result");
+_Static_assert(__builtin_offsetof(struct onpath_read, epoch) == 2, "epoch");
+_Static_assert(__builtin_offsetof(struct onpath_read, version) == 4, "version");
+_Static_assert(__builtin_offsetof(struct onpath_read, flags) == 5, "flags");
+_Static_assert(__builtin_offsetof(struct onpath_read, shard) == 6, "shard");
+_Static_assert(__builtin_offsetof(struct onpath_read, cluster) == 8, "cluster");
+_Static_assert(__builtin_offsetof(struct onpath_read, destination) == 12, "destination");
+_Static_assert(__builtin_offsetof(struct onpath_read, depth) == 16, "depth");
+_Static_assert(__builtin_offsetof(struct onpath_read, level) == 17, "level");
+_Static_assert(__builtin_offsetof(struct onpath_read, purpose) == 18, "purpose");
+_Static_assert(__builtin_offsetof(struct onpath_read, wants) == 19, "wants");
+_Static_assert(__builtin_offsetof(struct onpath_read, uid) == 20, "uid");
+_Static_assert(__builtin_offsetof(struct onpath_read, gid) == 24, "gid");
+_Static_assert(__builtin_offsetof(struct onpath_read, start) == 28, "start");
+_Static_assert(__builtin_offsetof(struct onpath_read, requester) == 36, "requester");
+_Static_assert(__builtin_offsetof(struct onpath_read, levels) == 40, "levels");
+_Static_assert(sizeof(struct onpath_read) == ONPATH_READ_BYTES, "size");
+
+/* The header of a fill; that of an invalidate ends before the value. */
+struct onpath_fill {
+	__u8 code;
+	__u8 result;
+	__be16 epoch;
+	__u8 version;
+	__u8 flags;
+	__be16 shard;
+	__be32 cluster;
+	__be32 destination;
+	__u8 token;
+	__u8 spare_0;
+	__be16 spare_1;
+	__be32 number;
+	__be32 revision;
+	__be32 key[2];
+	__be32 spare_2;
+	__be32 value[21];
+};
+
+_Static_assert(__builtin_offsetof(struct onpath_fill, code) == 0, "code");
+_Static_assert(__builtin_offsetof(struct onpath_fill, result) == 1, "result");
+_Static_assert(__builtin_offsetof(struct onpath_fill, epoch) == 2, "epoch");
+_Static_assert(__builtin_offsetof(struct onpath_fill, version) == 4, "version");
+_Static_assert(__builtin_offsetof(struct onpath_fill, flags) == 5, "flags");
+_Static_assert(__builtin_offsetof(struct onpath_fill, shard) == 6, "shard");
+_Static_assert(__builtin_offsetof(struct onpath_fill, cluster) == 8, "cluster");
+_Static_assert(__builtin_offsetof(struct onpath_fill, destination) == 12, "destination");
+_Static_assert(__builtin_offsetof(struct onpath_fill, token) == 16, "token");
+_Static_assert(__builtin_offsetof(struct onpath_fill, spare_0) == 17, "spare_0");
+_Static_assert(__builtin_offsetof(struct onpath_fill, spare_1) == 18, "spare_1");
+_Static_assert(__builtin_offsetof(struct onpath_fill, number) == 20, "number");
+_Static_assert(__builtin_offsetof(struct onpath_fill, revision) == 24, "revision");
+_Static_assert(__builtin_offsetof(struct onpath_fill, key) == 28, "key");
+_Static_assert(__builtin_offsetof(struct onpath_fill, spare_2) == 36, "spare_2");
+_Static_assert(__builtin_offsetof(struct onpath_fill, value) == 40, "value");
+_Static_assert(sizeof(struct onpath_fill) == ONPATH_FILL_BYTES, "size");
+
+/* What an entry of the cache says. */
+struct onpath_value {
+	__be32 parent[2];
+	__be32 id[2];
+	__u8 kind;
+	__u8 flags;
+	__be16 mode;
+	__be32 uid;
+	__be32 gid;
+	__be32 nlink;
+	__be32 size[2];
+	__be32 mtime[2];
+	__be32 ctime[2];
+	__be32 atime[2];
+	__be32 blocks_or_rdev[2];
+	__be32 generation[2];
+	__be32 cut;
+};
+
+_Static_assert(__builtin_offsetof(struct onpath_value, parent) == 0, "parent");
+_Static_assert(__builtin_offsetof(struct onpath_value, id) == 8, "id");
+_Static_assert(__builtin_offsetof(struct onpath_value, kind) == 16, "kind");
+_Static_assert(__builtin_offsetof(struct onpath_value, flags) == 17, "flags");
+_Static_assert(__builtin_offsetof(struct onpath_value, mode) == 18, "mode");
+_Static_assert(__builtin_offsetof(struct onpath_value, uid) == 20, "uid");
+_Static_assert(__builtin_offsetof(struct onpath_value, gid) == 24, "gid");
+_Static_assert(__builtin_offsetof(struct onpath_value, nlink) == 28, "nlink");
+_Static_assert(__builtin_offsetof(struct onpath_value, size) == 32, "size");
+_Static_assert(__builtin_offsetof(struct onpath_value, mtime) == 40, "mtime");
+_Static_assert(__builtin_offsetof(struct onpath_value, ctime) == 48, "ctime");
+_Static_assert(__builtin_offsetof(struct onpath_value, atime) == 56, "atime");
+_Static_assert(__builtin_offsetof(struct onpath_value, blocks_or_rdev) == 64, "blocks_or_rdev");
+_Static_assert(__builtin_offsetof(struct onpath_value, generation) == 72, "generation");
+_Static_assert(__builtin_offsetof(struct onpath_value, cut) == 80, "cut");
+_Static_assert(sizeof(struct onpath_value) == ONPATH_CACHE_VALUES * 4, "size");
+
 /* A header of any structure: `code` says which. */
 union onpath_innet {
 	struct onpath_common common;
 	struct onpath_dirty_set dirty_set;
 	struct onpath_visibility visibility;
+	struct onpath_read read;
+	struct onpath_fill fill;
 	__u8 bytes[ONPATH_HEADER_BYTES_MAX];
 };
 
@@ -171,6 +325,19 @@ enum onpath_counter {
 	ONPATH_LOOK_UNKNOWN,
 	ONPATH_CLEAR_DONE,
 	ONPATH_CLEAR_KEPT,
+	ONPATH_READ_ANSWERED,
+	ONPATH_READ_DENIED,
+	ONPATH_READ_MISSED,
+	ONPATH_READ_REPORTED,
+	ONPATH_READ_OTHER_EPOCH,
+	ONPATH_READ_STRANGER,
+	ONPATH_FILL_DONE,
+	ONPATH_FILL_NOT_NEWER,
+	ONPATH_FILL_OTHER_EPOCH,
+	ONPATH_FILL_NOT_THERE,
+	ONPATH_INVALIDATE_DONE,
+	ONPATH_INVALIDATE_OTHER_EPOCH,
+	ONPATH_INVALIDATE_NOT_THERE,
 	ONPATH_COUNTERS
 };
 
@@ -210,6 +377,19 @@ enum onpath_counter {
 	"look_unknown", \
 	"clear_done", \
 	"clear_kept", \
+	"read_answered", \
+	"read_denied", \
+	"read_missed", \
+	"read_reported", \
+	"read_other_epoch", \
+	"read_stranger", \
+	"fill_done", \
+	"fill_not_newer", \
+	"fill_other_epoch", \
+	"fill_not_there", \
+	"invalidate_done", \
+	"invalidate_other_epoch", \
+	"invalidate_not_there", \
 }
 
 #endif

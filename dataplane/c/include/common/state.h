@@ -22,6 +22,8 @@ struct onpath_config {
 	__u32 stages;
 	/* Of the visibility table: at most ONPATH_ENTRY_BITS. */
 	__u32 entry_bits;
+	/* Of the cache: at most ONPATH_CACHE_BITS. */
+	__u32 cache_bits;
 };
 
 /* `epoch` and `complete` of a structure: one register of stage 0. */

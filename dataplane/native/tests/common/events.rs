@@ -1,7 +1,11 @@
 //! Random events about few fingerprints, nodes and epochs, so that sets overflow, old packets come again and tables fit or do not.
 
-use crate::both::{Event, World, difference, shrunk};
+#[path = "cache.rs"]
+mod cache;
+
+use crate::both::{Event, PLACES, World, difference, shrunk};
 use crate::random::Random;
+use cache::CacheSource;
 use onpath_dataplane::{Command, Config, Port};
 use onpath_wire::ids::{NodeId, SessionId, ShardId};
 use onpath_wire::innet::{
@@ -33,6 +37,7 @@ struct Source {
     /// Entry and position of some installs, which clears name.
     installed: [(u32, u32); 8],
     bag: Vec<(u16, Vec<u8>)>,
+    cache: CacheSource,
 }
 
 fn client() -> u32 {
@@ -47,11 +52,12 @@ impl Source {
     fn new(seed: u64) -> Source {
         let mut random = Random::new(seed);
         let stages = if random.once_in(8) { 10 } else { random.below(5) as usize };
-        let (index_bits, entry_bits) = (random.below(4), random.below(3));
-        let config = Config { index_bits, stages, entry_bits, ..Config::whole(CLUSTER) };
+        let (index_bits, entry_bits, cache_bits) = (random.below(4), random.below(3), random.below(4));
+        let config = Config { index_bits, stages, entry_bits, cache_bits, ..Config::whole(CLUSTER) };
+        let cache = CacheSource::new(&mut random, &config);
         let position = POSITIONS[random.below(POSITIONS.len() as u32) as usize];
         let (terms, installed) = ([1; SHARDS.len()], [(0, position); 8]);
-        Source { random, config, epoch: 1, terms, counter: 0, table: 1, position, installed, bag: vec![] }
+        Source { random, config, epoch: 1, terms, counter: 0, table: 1, position, installed, bag: vec![], cache }
     }
 
     fn one_of<T: std::marker::Copy>(&mut self, of: &[T]) -> T {
@@ -67,13 +73,24 @@ impl Source {
         let dirty_set = [Command::Epoch(self.epoch), Command::Complete(self.epoch)];
         let rest = [Command::VisibilityEpoch(self.table), Command::VisibilityComplete(self.table)];
         let rest = dirty_set.into_iter().chain(rest);
-        routes.chain(raises).chain(hosts).chain(rest).map(Event::Do).collect()
+        let cache = self.cache.set_up(&self.config, PORTS, shard(SHARDS[0])).into_iter().map(Command::Cache);
+        routes.chain(raises).chain(hosts).chain(rest).chain(cache).map(Event::Do).collect()
     }
 
     /// One event more, rarely several.
     fn more(&mut self, events: &mut Vec<Event>) {
         if self.random.once_in(100) {
             return self.command(events);
+        }
+        if self.random.once_in(40) {
+            let commands = self.cache.commands(&mut self.random, &self.config, PORTS, shard(SHARDS[0]));
+            events.extend(commands.into_iter().map(|command| Event::Do(Command::Cache(command))));
+            return;
+        }
+        let place = self.random.below(PLACES as u32) as usize;
+        if self.random.once_in(4) {
+            events.push(Event::Go(place));
+            return;
         }
         let packet = match self.bag.len() {
             known @ 1.. if self.random.once_in(5) => self.bag[self.random.below(known as u32) as usize].clone(),
@@ -89,7 +106,10 @@ impl Source {
             true => self.one_of(&[PORTS[2], PORTS[2], 0]),
             false => self.one_of(&PORTS[..2]),
         };
-        events.push(Event::In(Port(port), packet.0, packet.1));
+        events.push(match self.random.once_in(6) {
+            true => Event::Hold(place, Port(port), packet.0, packet.1),
+            false => Event::In(Port(port), packet.0, packet.1),
+        });
     }
 
     fn command(&mut self, events: &mut Vec<Event>) {
@@ -257,6 +277,14 @@ impl Source {
 
     fn header(&mut self) -> Vec<u8> {
         if self.random.once_in(2) {
+            let (home, to) = (self.one_of(&SHARDS), self.one_of(&SHARDS));
+            let mut header = self.cache.packet(&mut self.random, CLUSTER, home, [shard(to), client()]);
+            while self.random.once_in(5) {
+                cache::spoil(&mut self.random, &mut header);
+            }
+            return cache::bytes(header);
+        }
+        if self.random.once_in(2) {
             let mut header = self.good();
             while self.random.once_in(4) {
                 self.spoil(&mut header);
@@ -288,7 +316,7 @@ impl Source {
 /// A run of at least so many packets; the world in the end, or what differs and after which events.
 pub(crate) fn run(seed: u64, packets: u64) -> Result<World, String> {
     let mut source = Source::new(seed);
-    let mut world = World::new(source.config);
+    let mut world = World::new(source.config, &cache::before(&source.config));
     let mut events = source.set_up();
     let mut done = 0;
     while world.packets < packets || done < events.len() {
@@ -315,12 +343,13 @@ fn explained(seed: u64, packets: u64, what: &str) -> String {
     while made < packets + COMPARED_EVERY {
         let before = events.len();
         source.more(&mut events);
-        made += events[before..].iter().filter(|event| matches!(event, Event::In(..))).count() as u64;
+        made += events[before..].iter().filter(|event| matches!(event, Event::In(..) | Event::Hold(..))).count() as u64;
     }
     let config = source.config;
-    let few = shrunk(config, events);
+    let before = cache::before(&config);
+    let few = shrunk(config, &before, events);
     let shown: Vec<String> = few.iter().map(|event| format!("  {event:02x?}")).collect();
-    let last = difference(config, &few).unwrap_or_else(|| what.to_owned());
+    let last = difference(config, &before, &few).unwrap_or_else(|| what.to_owned());
     format!(
         "seed {seed}, packet {packets}: {what}\n{config:?}\nthe fewest events that show it are {}:\n{}\n{last}",
         few.len(),

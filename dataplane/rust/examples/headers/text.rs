@@ -1,11 +1,16 @@
 //! The in-network header, its constants and the counters as C and as P4, from `onpath_wire::innet` and the crate's counters.
 
 use onpath_dataplane::Counter;
+use onpath_dataplane::cache::PASSES_MAX;
+use onpath_dataplane::cache::counts::ROWS;
+use onpath_dataplane::cache::tables::REQUESTERS_MAX;
 use onpath_dataplane::common::routing::{HOSTS_MAX, ROUTES_MAX};
 use onpath_dataplane::dirty_set::registers::{SHARDS, STAGES_MAX};
 use onpath_dataplane::visibility::registers::VALUES;
 use onpath_wire::ids::{NodeId, ShardId, Term};
+use onpath_wire::innet::cache::*;
 use onpath_wire::innet::*;
+use onpath_wire::inode::Kind;
 use std::fmt::Write;
 
 const MADE: &str = "Made by `cargo run -p onpath-dataplane --example headers`. Do not edit: rules and layout are in dataplane/SPEC.md.";
@@ -51,6 +56,7 @@ fn constants() -> Vec<(String, u64, usize)> {
         ("NODE_OF_SHARD_0".into(), NodeId::shard(ShardId(0)).0.into(), 32),
     ];
     all.extend(Structure::ALL.iter().map(|&of| (format!("STRUCTURE_{}", upper(&format!("{of:?}"))), of as u64, 4)));
+    all.extend(of_cache());
     all.extend(DirtySetOp::ALL.iter().map(|&op| (format!("OP_{}", upper(&format!("{op:?}"))), op as u64, 4)));
     all.extend(VisibilityOp::ALL.iter().map(|&op| (format!("OP_{}", upper(&format!("{op:?}"))), op as u64, 4)));
     all.extend(InNetResult::ALL.iter().map(|&of| (format!("RESULT_{}", upper(&format!("{of:?}"))), of as u64, 8)));
@@ -62,6 +68,38 @@ fn constants() -> Vec<(String, u64, usize)> {
             None => all.push((name, number, 8)),
         }
     }
+    all
+}
+
+/// Those of the cache, which the P4 form does not have.
+fn of_cache() -> Vec<(String, u64, usize)> {
+    let mut all: Vec<(String, u64, usize)> = vec![
+        ("READ_BYTES".into(), Read::BYTES as u64, 32),
+        ("FILL_BYTES".into(), Fill::BYTES as u64, 32),
+        ("INVALIDATE_BYTES".into(), Invalidate::BYTES as u64, 32),
+        ("CACHE_BITS".into(), CACHE_BITS.into(), 32),
+        ("CACHE_VALUES".into(), VALUE_BYTES as u64 / 4, 32),
+        ("LEVELS_MAX".into(), LEVELS_MAX as u64, 32),
+        ("LEVEL_BYTES".into(), LEVEL_BYTES as u64, 32),
+        ("PASSES_MAX".into(), PASSES_MAX as u64, 32),
+        ("ROOT_TOKEN".into(), ROOT_TOKEN.into(), 32),
+        ("REVISION_END".into(), REVISION_END.into(), 32),
+        ("SKETCH_ROWS".into(), ROWS as u64, 32),
+        ("REQUESTERS_MAX".into(), REQUESTERS_MAX as u64, 32),
+        ("WANTS_EXEC".into(), wants::EXEC.into(), 8),
+        ("WANTS_WRITE".into(), wants::WRITE.into(), 8),
+        ("WANTS_READ".into(), wants::READ.into(), 8),
+        ("WANTS_READS_ALL".into(), wants::READS_ALL.into(), 8),
+        ("WANTS_WRITES_ALL".into(), wants::WRITES_ALL.into(), 8),
+        ("WANTS_ALL".into(), wants::ALL.into(), 8),
+    ];
+    let kinds = [Kind::Directory, Kind::File, Kind::Symlink];
+    all.extend(kinds.map(|kind| (format!("KIND_{}", upper(&format!("{kind:?}"))), kind.d_type().into(), 8)));
+    all.extend(Purpose::ALL.iter().map(|&of| (format!("PURPOSE_{}", upper(&format!("{of:?}"))), of as u64, 8)));
+    all.extend(CacheOp::ALL.iter().map(|&op| (format!("OP_{}", upper(&format!("{op:?}"))), op as u64, 4)));
+    all.extend(
+        CacheResult::ALL.iter().map(|&of| (format!("CACHE_RESULT_{}", upper(&format!("{of:?}"))), of as u64, 8)),
+    );
     all
 }
 
@@ -89,9 +127,15 @@ fn c() -> String {
     text += &c_struct("dirty_set", DirtySet::FIELDS, "DIRTY_SET_BYTES");
     text += "\n/* The header of the visibility table. */\n";
     text += &c_struct("visibility", Visibility::FIELDS, "VISIBILITY_BYTES");
+    text += "\n/* The header of a read of the cache. */\n";
+    text += &c_struct("read", Read::FIELDS, "READ_BYTES");
+    text += "\n/* The header of a fill; that of an invalidate ends before the value. */\n";
+    text += &c_struct("fill", Fill::FIELDS, "FILL_BYTES");
+    text += "\n/* What an entry of the cache says. */\n";
+    text += &c_struct("value", EntryValue::FIELDS, "CACHE_VALUES * 4");
     text +=
         "\n/* A header of any structure: `code` says which. */\nunion onpath_innet {\n\tstruct onpath_common common;\n";
-    text += "\tstruct onpath_dirty_set dirty_set;\n\tstruct onpath_visibility visibility;\n";
+    text += "\tstruct onpath_dirty_set dirty_set;\n\tstruct onpath_visibility visibility;\n\tstruct onpath_read read;\n\tstruct onpath_fill fill;\n";
     text += "\t__u8 bytes[ONPATH_HEADER_BYTES_MAX];\n};\n\nenum onpath_counter {\n";
     for counter in Counter::ALL {
         let _ = writeln!(text, "\tONPATH_{},", counter.name().to_uppercase());
@@ -138,7 +182,11 @@ fn p4_fields(all: &[InNetField]) -> String {
 
 fn p4() -> String {
     let mut text = format!("// {MADE}\n#ifndef ONPATH_INNET_P4\n#define ONPATH_INNET_P4\n\n");
-    for (name, value, bits) in constants().into_iter().filter(|(name, ..)| !NOT_IN_P4.contains(&name.as_str())) {
+    let of_cache = of_cache();
+    let known = |name: &String| {
+        name != "STRUCTURE_CACHE" && !NOT_IN_P4.contains(&name.as_str()) && of_cache.iter().all(|(of, ..)| of != name)
+    };
+    for (name, value, bits) in constants().into_iter().filter(|(name, ..)| known(name)) {
         let _ = writeln!(text, "const bit<{bits}> {name} = {value:#x};");
     }
     text += "\n// What the headers of all structures share.\nheader innet_t {\n";
@@ -155,7 +203,7 @@ fn p4() -> String {
     text += "}\n\n// The rest of the visibility table's.\nheader visibility_t {\n";
     text += &p4_fields(Visibility::FIELDS);
     text += "}\n\n";
-    for (number, counter) in Counter::ALL.iter().enumerate() {
+    for (number, counter) in Counter::ALL.iter().enumerate().filter(|(_, counter)| !counter.is_of_cache()) {
         let _ = writeln!(text, "const bit<32> COUNT_{} = {number};", counter.name().to_uppercase());
     }
     let _ = writeln!(text, "const bit<32> COUNTERS = {};", Counter::ALL.len());

@@ -1,9 +1,10 @@
-//! The control plane: epochs, terms, tables, reboot (D-37 to D-42, D-63 to D-66).
+//! The control plane: epochs, terms, tables, reboot (D-37 to D-42, D-63 to D-66); that of the cache is in [`crate::cache::control`].
 
 use super::counters::Counters;
 use super::planted::{Planted, planted};
 use super::routing::{Hosts, Port};
 use crate::Switch;
+use crate::cache::control::CacheCommand;
 use crate::dirty_set::registers::SHARDS;
 use onpath_wire::ids::Term;
 use thiserror::Error;
@@ -30,6 +31,8 @@ pub enum Command {
     VisibilityComplete(u16),
     /// Empties the table; only without an epoch of its own (D-65).
     VisibilityClear,
+    /// One of the cache (D-111 to D-121).
+    Cache(CacheCommand),
     /// A node is reached by this port (D-41).
     Route {
         /// The node.
@@ -59,7 +62,7 @@ pub enum Command {
 /// Why a command is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ControlError {
-    /// D-38, D-64.
+    /// D-38, D-64, D-112, D-114.
     #[error("epoch {0} is not the present one: begin it first")]
     OtherEpoch(u16),
     /// D-39.
@@ -68,13 +71,25 @@ pub enum ControlError {
     /// D-39.
     #[error("term {0} is none: terms are from 1 to 2^24 - 1")]
     Term(u32),
-    /// D-40, D-65.
+    /// D-40, D-65, D-112, D-116.
     #[error("it is in use: end its epoch first")]
     EpochRuns,
     /// D-41.
     #[error("node 0 stands for none")]
     NodeZero,
-    /// D-41.
+    /// D-112.
+    #[error("something is left of it: empty it first")]
+    NotEmpty,
+    /// D-112.
+    #[error("that is over by the clock of the switch")]
+    Passed,
+    /// D-117, D-118.
+    #[error("there is no such entry")]
+    Entry,
+    /// D-118.
+    #[error("this name has an entry: evict it first")]
+    Known,
+    /// D-41, D-118, D-120.
     #[error("no room for more {0}: {1} is the limit")]
     Full(&'static str, usize),
 }
@@ -91,6 +106,9 @@ impl Switch {
                 if planted(Planted::D62) {
                     self.visibility.set_epoch(*epoch);
                 }
+                if planted(Planted::D111) {
+                    self.cache.off();
+                }
             }
             Command::Complete(epoch) => {
                 self.dirty_set.set_complete(*epoch).then_some(()).ok_or(ControlError::OtherEpoch(*epoch))?;
@@ -102,6 +120,7 @@ impl Switch {
                 self.visibility.set_complete(*epoch).then_some(()).ok_or(ControlError::OtherEpoch(*epoch))?;
             }
             Command::VisibilityClear => self.visibility.clear().then_some(()).ok_or(ControlError::EpochRuns)?,
+            Command::Cache(command) => self.cache.control(command)?,
             Command::Route { node, port } => self.routes.set(*node, *port)?,
             Command::Unroute { node } => self.routes.unset(*node),
             Command::Host { port } => self.hosts.set(*port)?,
@@ -125,6 +144,7 @@ impl Switch {
     fn reboot(&mut self) {
         self.dirty_set.reboot();
         self.visibility.reboot();
+        self.cache.reboot();
         self.routes.clear();
         self.hosts = Hosts::default();
         self.counters = Counters::default();

@@ -1,4 +1,4 @@
-//! What an operation comes to, and the copies that a packet makes (D-16, D-17, D-23, D-34).
+//! What an operation comes to, and the copies that a packet makes (D-16, D-17, D-23, D-34, D-108).
 
 use super::counters::{Counter, Counters};
 use super::header::Copy;
@@ -8,7 +8,7 @@ use onpath_wire::NodeId;
 use onpath_wire::ids::ShardId;
 use onpath_wire::innet::InNet;
 
-/// Most copies of a packet (D-23).
+/// Most copies of a packet (D-23, D-108).
 pub const COPIES_MAX: usize = 2;
 
 /// To whom a packet goes.
@@ -22,9 +22,14 @@ pub(crate) enum Deliver {
     Shard,
     /// That shard and, if there is one, its destination (D-23).
     ShardAndDestination,
+    /// A node that the packet or the control plane names.
+    Node(u32),
+    /// Its destination and such a node (D-108).
+    DestinationAnd(u32),
 }
 
 /// What an operation came to.
+#[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) counter: Counter,
     /// What the header says: a result of its structure, 0 if the packet is dropped.
@@ -61,6 +66,11 @@ impl Copies<'_> {
                 if common.destination != 0 {
                     self.send(header, done.result, common.destination);
                 }
+            }
+            Deliver::Node(node) => self.send(header, done.result, node),
+            Deliver::DestinationAnd(node) => {
+                self.send(header, done.result, common.destination);
+                self.send(header, done.result, node);
             }
         }
     }

@@ -89,12 +89,43 @@ counters! {
     ClearDone = "clear_done",
     /// The entry stays as it is (D-58).
     ClearKept = "clear_kept",
+    /// Answered to who asked (D-92).
+    ReadAnswered = "read_answered",
+    /// Denied to who asked (D-93).
+    ReadDenied = "read_denied",
+    /// To its shard (D-94).
+    ReadMissed = "read_missed",
+    /// To its shard, and to who hears of what is missed often (D-108).
+    ReadReported = "read_reported",
+    /// To its shard: another epoch (D-76).
+    ReadOtherEpoch = "read_other_epoch",
+    /// To its shard: who asks is not listed, or not with this caller (D-77, D-78).
+    ReadStranger = "read_stranger",
+    /// The entry says this (D-97).
+    FillDone = "fill_done",
+    /// The entry has this or a later revision (D-98).
+    FillNotNewer = "fill_not_newer",
+    /// Another epoch (D-95).
+    FillOtherEpoch = "fill_other_epoch",
+    /// There is no such entry (D-96, D-99).
+    FillNotThere = "fill_not_there",
+    /// The entry says nothing now (D-102).
+    InvalidateDone = "invalidate_done",
+    /// Another epoch (D-101).
+    InvalidateOtherEpoch = "invalidate_other_epoch",
+    /// There is no such entry (D-104).
+    InvalidateNotThere = "invalidate_not_there",
 }
 
 impl Counter {
     /// Whether it counts copies that go out rather than packets that came in.
     pub fn counts_copies(self) -> bool {
         matches!(self, Counter::CopiesSent | Counter::CopiesUnrouted)
+    }
+
+    /// Whether it counts what becomes of packets of the cache alone.
+    pub fn is_of_cache(self) -> bool {
+        ["read_", "fill_", "invalidate_"].iter().any(|of| self.name().starts_with(of))
     }
 
     /// Whether the packets that it counts were dropped.

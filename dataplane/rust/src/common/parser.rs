@@ -1,7 +1,7 @@
 //! The parser: which packets are looked at, what is wrong with the others, and of which structure they are (D-1 to D-5).
 
 use super::planted::{Planted, planted};
-use crate::{Config, Counter, dirty_set, visibility};
+use crate::{Config, Counter, cache, dirty_set, visibility};
 use onpath_wire::innet::{Common, INNET_VERSION, InNet, Structure};
 
 /// A packet that the parser let through. It cannot be cloned and a pass consumes it: one packet, one pass.
@@ -11,6 +11,8 @@ pub enum Packet {
     DirtySet(dirty_set::parser::Packet),
     /// Of the visibility table.
     Visibility(visibility::parser::Packet),
+    /// Of the cache.
+    Cache(cache::parser::Packet),
 }
 
 impl Packet {
@@ -20,6 +22,7 @@ impl Packet {
         match self {
             Packet::DirtySet(packet) => InNet::DirtySet(*packet.header()),
             Packet::Visibility(packet) => InNet::Visibility(*packet.header()),
+            Packet::Cache(packet) => InNet::Cache(*packet.header()),
         }
     }
 
@@ -29,6 +32,7 @@ impl Packet {
         match self {
             Packet::DirtySet(packet) => packet.changes(),
             Packet::Visibility(packet) => packet.changes(),
+            Packet::Cache(packet) => packet.changes(),
         }
     }
 }
@@ -55,5 +59,6 @@ pub fn parse(config: &Config, udp_port: u16, payload: &[u8]) -> Result<Packet, C
     match structure.ok_or(Counter::DropStructure)? {
         Structure::DirtySet => dirty_set::parser::parse(config, payload).map(Packet::DirtySet),
         Structure::Visibility => visibility::parser::parse(config, payload).map(Packet::Visibility),
+        Structure::Cache => cache::parser::parse(payload).map(Packet::Cache),
     }
 }

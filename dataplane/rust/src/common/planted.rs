@@ -135,6 +135,118 @@ bugs! {
     D65 = 65,
     /// A reboot leaves the entries.
     D66 = 66,
+    /// A read may have any depth.
+    D67 = 67,
+    /// A read may begin at any level.
+    D68 = 68,
+    /// A read may be for anything.
+    D69 = 69,
+    /// Token 0 is one.
+    D70 = 70,
+    /// Number 0 is an entry's.
+    D71 = 71,
+    /// Any revision is one.
+    D72 = 72,
+    /// The lease does not pass.
+    D73 = 73,
+    /// A lease that has passed may come back.
+    D74 = 74,
+    /// Ticks are compared as they are.
+    D75 = 75,
+    /// Reads of any epoch are answered.
+    D76 = 76,
+    /// Anybody is answered.
+    D77 = 77,
+    /// Who is listed may name any caller.
+    D78 = 78,
+    /// A path begins with its first level.
+    D79 = 79,
+    /// Tokens are not compared.
+    D80 = 80,
+    /// A read takes the value of any entry at its index.
+    D81 = 81,
+    /// What was cleared is valid.
+    D82 = 82,
+    /// Parents are not compared.
+    D83 = 83,
+    /// Anything leads on.
+    D84 = 84,
+    /// Owners are others.
+    D85 = 85,
+    /// The group's are others.
+    D86 = 86,
+    /// Who may be in the group is not.
+    D87 = 87,
+    /// Uid 0 passes.
+    D88 = 88,
+    /// What is wanted of the last level is not looked at.
+    D89 = 89,
+    /// Every purpose is answered of everything.
+    D90 = 90,
+    /// The walk stays where it began.
+    D91 = 91,
+    /// An answer goes to the shard.
+    D92 = 92,
+    /// A denial is a miss.
+    D93 = 93,
+    /// A miss goes to who asked.
+    D94 = 94,
+    /// Fills of any epoch count.
+    D95 = 95,
+    /// A fill takes any entry of its key.
+    D96 = 96,
+    /// A fill leaves the value.
+    D97 = 97,
+    /// Any revision is newer.
+    D98 = 98,
+    /// A fill takes what is at its index.
+    D99 = 99,
+    /// A fill goes back to its home.
+    D100 = 100,
+    /// Invalidates of any epoch count.
+    D101 = 101,
+    /// An invalidate leaves the stamp.
+    D102 = 102,
+    /// An old invalidate lowers the stamp.
+    D103 = 103,
+    /// An invalidate clears any entry of its key.
+    D104 = 104,
+    /// An invalidate goes to its shard, whoever is to be told.
+    D105 = 105,
+    /// A miss is counted by its first level.
+    D106 = 106,
+    /// Counters of misses wrap.
+    D107 = 107,
+    /// Every miss above the threshold is reported.
+    D108 = 108,
+    /// Misses of anybody are counted.
+    D109 = 109,
+    /// Every level that is passed is a hit.
+    D110 = 110,
+    /// An epoch of the dirty set ends that of the cache.
+    D111 = 111,
+    /// An epoch begins with what is left.
+    D112 = 112,
+    /// A lease may be shortened.
+    D113 = 113,
+    /// Commands of any epoch are executed.
+    D114 = 114,
+    /// The epoch does not end.
+    D115 = 115,
+    /// The cache is emptied while an epoch runs.
+    D116 = 116,
+    /// A stamp keeps its state.
+    D117 = 117,
+    /// A name may get another entry.
+    D118 = 118,
+    /// A name stays.
+    D119 = 119,
+    /// Who was listed stays.
+    D120 = 120,
+    /// What was reported stays so.
+    D121 = 121,
+    /// A reboot leaves the names.
+    D122 = 122,
 }
 
 #[cfg(feature = "planted")]

@@ -50,7 +50,7 @@ impl Programs {
     }
 
     fn of(&mut self, config: &Config) -> Result<PathBuf, String> {
-        let Config { cluster, udp_port, index_bits, stages, entry_bits } = config;
+        let Config { cluster, udp_port, index_bits, stages, entry_bits, .. } = config;
         let name = format!("{cluster}-{udp_port}-{index_bits}-{stages}-{entry_bits}.json");
         if let Some(path) = self.made.get(&name) {
             return Ok(path.clone());
@@ -98,6 +98,7 @@ fn ports(vector: &Vector) -> Result<BTreeSet<u32>, String> {
                     ports.insert(port(*by)?);
                 }
             }
+            Step::Hold { .. } | Step::Go { .. } => {}
         }
     }
     Ok(ports)
@@ -132,7 +133,7 @@ fn sets(vector: &Vector) -> Option<BTreeSet<u32>> {
     }
     let of_packet = |step: &Step| match step {
         Step::In { payload, .. } => payload.first_chunk().map(|bytes| DirtySet::of_bytes(bytes).index),
-        Step::Do { .. } => None,
+        _ => None,
     };
     let of_registers = vector.before.tags.iter().chain(&vector.after.tags).map(|tag| tag.1);
     let named = vector.steps.iter().filter_map(of_packet).chain(of_registers);
@@ -157,7 +158,7 @@ fn run(vector: &Vector, programs: &mut Programs) -> Result<(), String> {
                 Step::In { port: by, udp_port, payload, .. } => {
                     Some(port(*by).map(|by| (by, incoming(by, *udp_port, payload, config))))
                 }
-                Step::Do { .. } => None,
+                _ => None,
             })
             .collect();
         let mut running = Running::start(&program, &ports, &frames?)?;
@@ -196,6 +197,7 @@ fn run_step(running: &mut Running, control: &mut Control, step: &Step, config: &
             };
             compared(running.next()?, wanted)
         }
+        Step::Hold { .. } | Step::Go { .. } => Err("packets wait in a cache, which there is not here".to_owned()),
     }
 }
 
@@ -236,7 +238,7 @@ fn the_p4_form_passes_every_vector() {
     if !tools() {
         return;
     }
-    let (mut programs, vectors) = (Programs::new(), common::vectors());
+    let (mut programs, vectors) = (Programs::new(), common::vectors_without_cache());
     let failed: Vec<String> = vectors
         .iter()
         .filter_map(|vector| {

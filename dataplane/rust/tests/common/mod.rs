@@ -1,8 +1,9 @@
 //! Reads `dataplane/vectors/*.txt` (format: SPEC.md, *Vectors*) and runs them on a target.
 
 use onpath_dataplane::common::planted::Planted;
-use onpath_dataplane::common::state::{Entry, Pair};
-use onpath_dataplane::{Command, Config, ConfigError, ControlError, Copy, Counter, Port, State, Switch, Tracking};
+use onpath_dataplane::common::state::{CacheState, Entry, Lease, Pair, Stamp};
+use onpath_dataplane::{CacheCommand, Command, Config, ConfigError, ControlError, Copy, Counter, Port};
+use onpath_dataplane::{State, Step as Way, Switch, Tracking, Waiting};
 use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,12 @@ pub(crate) trait Target: Sized {
     fn with_state(config: Config, state: &State) -> Result<Self, ConfigError>;
     fn control(&mut self, command: &Command) -> Result<(), ControlError>;
     fn step(&mut self, port: Port, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter;
+    /// A packet that waits on its way.
+    type Waiting;
+    /// As `step`, as far as the packet comes without having to wait.
+    fn arrive(&mut self, port: Port, payload: (u16, &[u8]), out: &mut Vec<Copy>) -> Way<Self::Waiting>;
+    /// A packet that has waited, to where it waits next.
+    fn go_on(&mut self, waiting: Self::Waiting, out: &mut Vec<Copy>) -> Way<Self::Waiting>;
     fn state(&mut self) -> State;
     fn count(&self, counter: Counter) -> u64;
 }
@@ -30,6 +37,13 @@ impl Target for Switch {
     }
     fn step(&mut self, port: Port, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter {
         Switch::step(self, port, udp_port, payload, out)
+    }
+    type Waiting = Waiting;
+    fn arrive(&mut self, port: Port, payload: (u16, &[u8]), out: &mut Vec<Copy>) -> Way {
+        Switch::arrive(self, port, payload.0, payload.1, out)
+    }
+    fn go_on(&mut self, waiting: Waiting, out: &mut Vec<Copy>) -> Way {
+        Switch::go_on(self, waiting, out)
     }
     fn state(&mut self) -> State {
         Switch::state(self)
@@ -46,6 +60,10 @@ pub(crate) enum Step {
     Do { command: Command, refused: bool },
     /// A packet, the port by which it comes, whether it passes, and its copies.
     In { port: Port, udp_port: u16, payload: Vec<u8>, pass: bool, outs: Vec<(Port, Vec<u8>)> },
+    /// A packet that is to wait, under a name.
+    Hold { name: String, port: Port, udp_port: u16, payload: Vec<u8>, outs: Vec<(Port, Vec<u8>)> },
+    /// It goes on; whether it waits again, and its copies.
+    Go { name: String, waits: bool, outs: Vec<(Port, Vec<u8>)> },
 }
 
 /// A vector, as read.
@@ -87,8 +105,51 @@ fn command(words: &[&str]) -> Command {
         "visibility.epoch" => Command::VisibilityEpoch(number(at(1))),
         "visibility.complete" => Command::VisibilityComplete(number(at(1))),
         "visibility.clear" => Command::VisibilityClear,
+        _ => Command::Cache(cache_command(words)),
+    }
+}
+
+fn cache_command(words: &[&str]) -> CacheCommand {
+    let at = |place: usize| words.get(place);
+    match words[0] {
+        "cache.clock" => CacheCommand::Clock(number(at(1))),
+        "cache.begin" => CacheCommand::Begin { epoch: number(at(1)), until: number(at(2)) },
+        "cache.renew" => CacheCommand::Renew { epoch: number(at(1)), until: number(at(2)) },
+        "cache.off" => CacheCommand::Off,
+        "cache.empty" => CacheCommand::Empty,
+        "cache.stamp" => CacheCommand::Stamp { epoch: number(at(1)), index: number(at(2)), number: number(at(3)) },
+        "cache.admit" => CacheCommand::Admit {
+            epoch: number(at(1)),
+            key: number(at(2)),
+            token: number(at(3)),
+            index: number(at(4)),
+            number: number(at(5)),
+        },
+        "cache.evict" => CacheCommand::Evict { epoch: number(at(1)), key: number(at(2)), token: number(at(3)) },
+        "cache.any" => CacheCommand::Any { port: Port(number(at(1))) },
+        "cache.caller" => CacheCommand::Caller { port: Port(number(at(1))), uid: number(at(2)), gid: number(at(3)) },
+        "cache.unlist" => CacheCommand::Unlist { port: Port(number(at(1))) },
+        "cache.report" => CacheCommand::Report { node: number(at(1)), threshold: number(at(2)) },
+        "cache.reset" => CacheCommand::Reset,
         other => panic!("unknown command {other:?}"),
     }
+}
+
+/// A register of the cache; false if the words name none.
+fn cache_register(cache: &mut CacheState, words: &[&str]) -> bool {
+    let at = |place: usize| words.get(place);
+    match words[0] {
+        "cache.lease" => cache.lease = Lease { epoch: number(at(1)), until: number(at(2)) },
+        "cache.stamp" if words.len() == 4 => {
+            cache.stamps.push((number(at(1)), Stamp { number: number(at(2)), state: number(at(3)) }));
+        }
+        "cache.value" => cache.values.push((number(at(1)), bytes(words[2]).try_into().expect("84 bytes"))),
+        "cache.sketch" => cache.sketch.push((number(at(1)), number(at(2)), number(at(3)))),
+        "cache.reported" => cache.reported.push(number(at(1))),
+        "cache.hits" => cache.hits.push((number(at(1)), number(at(2)))),
+        _ => return false,
+    }
+    true
 }
 
 /// A register into a state; false if the words name none.
@@ -105,7 +166,7 @@ fn register(state: &mut State, words: &[&str]) -> bool {
             let metadata = bytes(words[4]).try_into().expect("96 bytes");
             state.entries.push((number(at(1)), Entry { fingerprint: number(at(2)), ts: number(at(3)), metadata }));
         }
-        _ => return false,
+        _ => return cache_register(&mut state.cache, words),
     }
     true
 }
@@ -119,7 +180,7 @@ impl Vector {
         Vector {
             name: name.to_owned(),
             rules: vec![],
-            config: Config::whole(0),
+            config: Config { cache_bits: 0, ..Config::whole(0) },
             before: State::default(),
             tables: vec![],
             steps: vec![],
@@ -135,6 +196,7 @@ impl Vector {
             ("index_bits", _) => self.config.index_bits = number(at(1)),
             ("stages", _) => self.config.stages = number(at(1)),
             ("entry_bits", _) => self.config.entry_bits = number(at(1)),
+            ("cache_bits", _) => self.config.cache_bits = number(at(1)),
             ("cluster", _) => self.config.cluster = number(at(1)),
             ("udp_port", _) => self.config.udp_port = number(at(1)),
             ("before", _) => {
@@ -149,7 +211,15 @@ impl Vector {
                 self.steps.push(Step::In { port, udp_port, payload, pass: false, outs: vec![] });
             }
             ("pass", Some(Step::In { pass, .. })) => *pass = true,
-            ("out", Some(Step::In { outs, .. })) => outs.push((Port(number(at(1))), bytes(words[2]))),
+            ("hold", _) => {
+                let (port, udp_port, payload) = (Port(number(at(2))), number(at(3)), bytes(words[4]));
+                self.steps.push(Step::Hold { name: words[1].to_owned(), port, udp_port, payload, outs: vec![] });
+            }
+            ("go", _) => self.steps.push(Step::Go { name: words[1].to_owned(), waits: false, outs: vec![] }),
+            ("waits", Some(Step::Go { waits, .. })) => *waits = true,
+            ("out", Some(Step::In { outs, .. } | Step::Hold { outs, .. } | Step::Go { outs, .. })) => {
+                outs.push((Port(number(at(1))), bytes(words[2])))
+            }
             ("after", _) => assert!(register(&mut self.after, &words[1..]), "unknown register {:?}", words[1]),
             ("count", _) => {
                 assert!(Counter::ALL.iter().any(|counter| counter.name() == words[1]), "unknown counter {}", words[1]);
@@ -171,8 +241,9 @@ impl Vector {
     /// Runs it; what the switch did that it should not have done.
     pub(crate) fn run<T: Target>(&self) -> Result<(), String> {
         let mut switch = self.switch::<T>();
+        let mut held = BTreeMap::new();
         for (number, step) in self.steps.iter().enumerate() {
-            run_step(&mut switch, step).map_err(|what| format!("step {}: {what}", number + 1))?;
+            run_step(&mut switch, &mut held, step).map_err(|what| format!("step {}: {what}", number + 1))?;
         }
         let after = switch.state();
         if after != self.after {
@@ -190,7 +261,19 @@ impl Vector {
     }
 }
 
-fn run_step<T: Target>(switch: &mut T, step: &Step) -> Result<(), String> {
+/// What waits, by its name, with the payload that came in.
+type Held<T> = BTreeMap<String, (Vec<u8>, <T as Target>::Waiting)>;
+
+/// Whether these are the copies of a packet that came in with this payload.
+fn compared(copies: &[Copy], payload: &[u8], outs: &[(Port, Vec<u8>)]) -> Result<(), String> {
+    let mut given: Vec<_> = copies.iter().map(|copy| (copy.port, copy.payload(payload))).collect();
+    let mut wanted = outs.to_vec();
+    given.sort();
+    wanted.sort();
+    (given == wanted).then_some(()).ok_or_else(|| format!("copies {given:02x?} instead of {wanted:02x?}"))
+}
+
+fn run_step<T: Target>(switch: &mut T, held: &mut Held<T>, step: &Step) -> Result<(), String> {
     match step {
         Step::Do { command, refused } => {
             let result = switch.control(command);
@@ -202,11 +285,28 @@ fn run_step<T: Target>(switch: &mut T, step: &Step) -> Result<(), String> {
             if (counter == Counter::Plain) != *pass {
                 return Err(format!("counted as {}", counter.name()));
             }
-            let mut given: Vec<_> = copies.iter().map(|copy| (copy.port, copy.payload(payload))).collect();
-            let mut wanted = outs.clone();
-            given.sort();
-            wanted.sort();
-            (given == wanted).then_some(()).ok_or_else(|| format!("copies {given:02x?} instead of {wanted:02x?}"))
+            compared(&copies, payload, outs)
+        }
+        Step::Hold { name, port, udp_port, payload, outs } => {
+            let mut copies = vec![];
+            if let Way::Waits(waiting) = switch.arrive(*port, (*udp_port, payload), &mut copies) {
+                held.insert(name.clone(), (payload.clone(), waiting));
+            }
+            compared(&copies, payload, outs)
+        }
+        Step::Go { name, waits, outs } => {
+            let (payload, waiting) = held.remove(name).ok_or_else(|| format!("{name} waits nowhere"))?;
+            let mut copies = vec![];
+            let left = match switch.go_on(waiting, &mut copies) {
+                Way::Waits(waiting) => Some(waiting),
+                Way::Counted(_) => None,
+            };
+            if left.is_some() != *waits {
+                return Err(format!("{name} {}", if *waits { "is at its end" } else { "waits" }));
+            }
+            compared(&copies, &payload, outs)?;
+            held.extend(left.map(|waiting| (name.clone(), (payload, waiting))));
+            Ok(())
         }
     }
 }
@@ -237,6 +337,12 @@ pub(crate) fn vectors() -> Vec<Vector> {
     files.sort();
     assert!(!files.is_empty(), "no vectors in {}", dir.display());
     files.iter().flat_map(|path| read(&std::fs::read_to_string(path).expect("text"))).collect()
+}
+
+/// The vectors that a target without the cache can run.
+#[allow(dead_code, reason = "targets that have the cache run all")]
+pub(crate) fn vectors_without_cache() -> Vec<Vector> {
+    vectors().into_iter().filter(|vector| vector.config.cache_bits == 0).collect()
 }
 
 /// Runs all vectors on a target; none may fail.
