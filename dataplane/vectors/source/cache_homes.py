@@ -1,4 +1,4 @@
-"""The cache: what homes tell it, and what goes wrong between. D-95 to D-105, and schedules E1 to E14 as far as a switch takes part."""
+"""The cache: what homes tell it, and what goes wrong between. D-95 to D-105, and the courses that broke earlier wordings, as far as a switch takes part."""
 
 V1, V2, V3 = value(), value(mode=0o600, cut=2), value(mode=0o666, cut=3)
 AT_LEAF = {"level": 1, "start": DIR}
@@ -107,7 +107,7 @@ EVICT_A = [do(f"cache.evict 7 {LEAF_KEY} 1"), do("cache.stamp 7 2 0")]
 VB = value(id=77)
 EMPTY_A = cached(stamps={2: (200, 0)}, values={2: None})
 
-# E1.
+# A fill names its key: another name has its place by now.
 of_cache("a fill that comes after its entry was evicted is not written to the next of that index", "D-96 D-119", before=EMPTY_A,
     count={"fill_not_there": 1, "read_missed": 2, "copies_sent": 3}, steps=[
         *EVICT_A,
@@ -116,7 +116,7 @@ of_cache("a fill that comes after its entry was evicted is not written to the ne
         comes(read(DIR_KEY, OTHER_KEY), missed()),
         comes(read(), missed()),
     ], after=EMPTY_A.but(stamps={2: (300, 0)}, missed={OTHER_KEY: 1, LEAF_KEY: 1}))
-# E2.
+# A fill of an epoch that is over.
 of_cache("a fill of the epoch before is refused", "D-95 D-112", before=EMPTY_A, count={"fill_other_epoch": 1, "read_missed": 1, "copies_sent": 2}, steps=[
     do("cache.off"),
     do("cache.empty"),
@@ -126,7 +126,7 @@ of_cache("a fill of the epoch before is refused", "D-95 D-112", before=EMPTY_A, 
     comes(fill(revision=9), to(CONTROLLER, OTHER_EPOCH)),
     comes(read(LEAF_KEY, epoch=8, start=DIR), to(shard(0), MISS)),
 ], after=Cached(lease=(8, UNTIL), stamps={2: (300, 0)}, values={1: directory()}, missed={LEAF_KEY: 1}))
-# E5.
+# A token of another epoch.
 of_cache("a token of the epoch before does not find the key that has it now", "D-76 D-112", count={"fill_done": 1, "read_other_epoch": 1, "read_answered": 1, "copies_sent": 3}, steps=[
     do("cache.off"),
     do("cache.empty"),
@@ -137,7 +137,7 @@ of_cache("a token of the epoch before does not find the key that has it now", "D
     comes(read(LEAF_KEY, start=DIR), to(shard(0), MISS)),
     comes(read(LEAF_KEY, start=DIR, epoch=8), to(CLIENT, ANSWERED, **answer(VB))),
 ], after=Cached(lease=(8, UNTIL), stamps={2: (300, 2)}, values={1: directory(), 2: VB}, hits={2: 1}))
-# E7.
+# What waits between names and stamp meets an entry that was admitted meanwhile.
 A = read(LEAF_KEY, start=DIR)
 of_cache("a read that waits between name and stamp does not take the value of who got the index", "D-81", count={"fill_done": 1, "read_missed": 1, "copies_sent": 2}, steps=[
     hold("a", A),
@@ -166,7 +166,7 @@ of_cache("an invalidate that waits does not clear who got its index", "D-104", c
     comes(fill(key=OTHER_KEY, number=300, value=VB), DONE),
     go("clear", invalidate(revision=5), GONE),
 ], after=cached(stamps={2: (300, 2)}, values={2: VB}))
-# E8: the epoch was looked at before it ended.
+# The epoch was looked at before it ended.
 of_cache("a fill that has passed the epoch finds an entry of another number", "D-99 D-112", before=EMPTY_A, count={"fill_not_there": 1, "read_missed": 1, "copies_sent": 2}, steps=[
     hold("fill", LATE),
     do("cache.off"),
@@ -184,7 +184,7 @@ of_cache("a read that has passed the epoch is not answered of an emptied cache",
     do(f"cache.begin 8 {UNTIL}"),
     go("a", A, to(shard(0), MISS)),
 ], after=Cached(lease=(8, UNTIL), values={1: directory(), 2: value()}, missed={LEAF_KEY: 1}))
-# E8b: the entry is dropped for its home, which has restarted; what waits must not bring it back.
+# The entry is dropped for its home, which has restarted; what waits must not bring it back.
 of_cache("what waits while an entry is dropped does not bring it back", "D-99 D-81 D-117", count={"fill_not_there": 1, "read_missed": 1, "copies_sent": 2}, steps=[
     hold("fill", LATE),
     hold("a", A),
@@ -192,7 +192,7 @@ of_cache("what waits while an entry is dropped does not bring it back", "D-99 D-
     go("fill", LATE, to(CONTROLLER, NOT_THERE)),
     go("a", A, to(shard(0), MISS)),
 ], after=cached(stamps={2: (0, 0)}, missed={LEAF_KEY: 1}))
-# E10: what the home was lent to in the end is not the entry that there is.
+# What the home was lent to in the end is not the entry that there is.
 of_cache("an invalidate of the entry before leaves that of now", "D-104 D-96", count={"fill_done": 1, "invalidate_not_there": 1, "fill_not_there": 1, "read_answered": 1, "copies_sent": 4}, steps=[
     do(f"cache.evict 7 {LEAF_KEY} 1"),
     do("cache.stamp 7 2 0"),
@@ -203,7 +203,7 @@ of_cache("an invalidate of the entry before leaves that of now", "D-104 D-96", c
     comes(fill(number=200, revision=7, value=V2), to(CONTROLLER, NOT_THERE)),
     comes(read(), found()),
 ], after=cached(stamps={2: (0, 0), 3: (201, 2)}, values={3: V1}, hits={3: 1}))
-# E14: the mark went with the eviction, a fill is under way, and the name is admitted again.
+# The mark went with the eviction, a fill is under way, and the name is admitted again.
 of_cache("a fill of before an eviction does not fill what is admitted again", "D-96 D-119", before=EMPTY_A, count={"fill_not_there": 1, "fill_done": 1, "read_answered": 1, "copies_sent": 3}, steps=[
     *EVICT_A,
     do("cache.stamp 7 2 300"),

@@ -78,7 +78,7 @@ impl PathNodes {
 pub enum Table {
     /// The newest one: what a data node leaves with it has all that came before (V-8).
     NewestWins,
-    /// One that finds its place free, and newer than all that had it: the next one comes when the home has learned that, and said so (*Switch∆* §III-C).
+    /// One that finds its place free, and newer than all that had it: the next one comes when the home has learned that, and said so (Switch∆ §III-C).
     FreeOnly,
 }
 

@@ -1,4 +1,4 @@
-//! A table of files in the switch as its authors have it, to compare with ours (*Switch∆* §III-C): an entry takes a write only while it is free.
+//! A table of files in the switch as its authors have it, to compare with ours (Switch∆ §III-C): an entry takes a write only while it is free.
 
 use super::clients::CLUSTER;
 use super::model::{Event, Model};

@@ -1,5 +1,5 @@
-//! `onpath bench model files`: reads and writes of files, under each way of answering writes, beside what *Switch∆*'s authors have measured (§V,
-//! §VI-A).
+//! `onpath bench model files`: reads and writes of files, under each way of answering writes, beside what is measured in Switch∆ §V and
+//! Switch∆ §VI-A.
 
 use super::model::{Setup, us};
 use super::sheet::{Cell, Sheet};
@@ -20,7 +20,7 @@ const MANY: u32 = 768;
 /// The paper's keys: so many fall on these files that the first ones are used as often as its hottest.
 const KEYS: u64 = 250_000_000;
 const BLOCKS: u32 = 8;
-/// §VI-A: each client has a directory with so many files.
+/// Switch∆ §VI-A: each client has a directory with so many files.
 const OWN: FilesShape = FilesShape { shared: false, files: 32, blocks: BLOCKS };
 const SKEW: f64 = 0.99;
 const SKEWS: [f64; 2] = [0.8, 1.2];
@@ -29,7 +29,8 @@ const PART: u32 = 1_024;
 const HALF: f64 = 0.5;
 /// Nodes that have a copy beside the data node's own.
 const BACKUPS: u16 = 2;
-/// Virtual time before anything is measured, and measured at most, ns.
+/// Virtual time before anything is measured, for each that is measured then and at most, and measured at most, ns.
+const WARM_EACH_NS: u64 = 10_000;
 const WARM_NS: u64 = 30_000_000;
 const MEASURED_NS: u64 = 1_000_000_000;
 
@@ -107,7 +108,7 @@ impl Lab {
     const USUAL: Lab =
         Lab { servers: SERVERS, under_way: USUAL, backups: 0, own: false, bytes: BLOCK, reads: 0.0, skew: SKEW };
 
-    /// Of §VI-A.
+    /// Of Switch∆ §VI-A.
     fn file_system(bytes: u32, under_way: u32) -> Lab {
         Lab { servers: (1, 1), under_way, own: true, bytes, reads: HALF, ..Lab::USUAL }
     }
@@ -118,7 +119,8 @@ impl Lab {
         let (shape, keys) = if self.own { (OWN, u64::from(OWN.files)) } else { (shared, KEYS) };
         model.make_files(&shape);
         let Lab { bytes, reads, skew, .. } = *self;
-        let until = Until { warm_ns: WARM_NS, measured_ns: MEASURED_NS, operations: size.operations };
+        let warm_ns = WARM_NS.min(size.operations * WARM_EACH_NS);
+        let until = Until { warm_ns, measured_ns: MEASURED_NS, operations: size.operations };
         Run(model.run_accesses(&Accesses { bytes, reads, skew, keys, seed: setup.seed }, until))
     }
 }
