@@ -16,7 +16,7 @@ alerts and a dashboard.
 
 This document is made from the tables in `crates/host/src/metrics/table.rs` and `crates/host/src/metrics/labelled.rs` \
 (`ONPATH_WRITE_METRICS=1 cargo test -p onpath metrics`); a test compares it with them. Prometheus is told all roles of a process together, so that the number of \
-series does not depend on the number of shards: it is never more than 2,000. `onpath status --counters` tells each role alone, under the name in the second column. \
+series does not depend on the number of shards: it is never more than 2,100. `onpath status --counters` tells each role alone, under the name in the second column. \
 Counters never become less while the process lives. A process tells the metrics of the roles that it has.
 
 ## Operations
