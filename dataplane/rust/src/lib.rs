@@ -229,21 +229,30 @@ impl Switch {
     /// One packet: `payload` of a UDP packet to `udp_port` comes in by `port`, its copies are put into `out`. Tells what became of it; for
     /// [`Counter::Plain`] it passes as if this program did not exist.
     pub fn step(&mut self, port: Port, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter {
-        let mut step = self.arrive(port, udp_port, payload, out);
-        loop {
-            match step {
-                Step::Counted(counter) => return counter,
-                Step::Waits(waiting) => step = self.go_on(waiting, out),
+        match parser::parse(&self.config, udp_port, payload) {
+            Err(counter) => self.counted(counter),
+            Ok(Packet::DirtySet(packet)) => self.track(port, packet, out),
+            Ok(Packet::Visibility(packet)) => self.show(port, packet, out),
+            Ok(Packet::Cache(packet)) => {
+                let mut step = self.begin_walk(port, packet, out);
+                loop {
+                    match step {
+                        Step::Counted(counter) => return counter,
+                        Step::Waits(waiting) => step = self.go_on(waiting, out),
+                    }
+                }
             }
         }
     }
 
     /// The same, as far as the packet comes without having to wait: only those of the cache do.
     pub fn arrive(&mut self, port: Port, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Step {
-        match parser::parse(&self.config, udp_port, payload) {
+        Step::Counted(match parser::parse(&self.config, udp_port, payload) {
             Err(counter) => self.counted(counter),
-            Ok(packet) => self.taken(port, packet, out),
-        }
+            Ok(Packet::DirtySet(packet)) => self.track(port, packet, out),
+            Ok(Packet::Visibility(packet)) => self.show(port, packet, out),
+            Ok(Packet::Cache(packet)) => return self.begin_walk(port, packet, out),
+        })
     }
 
     /// A packet that has waited, to where it waits next: before the names of its next pass, between names and stamp, or nowhere.
@@ -252,35 +261,49 @@ impl Switch {
         self.proceeded(progress, out)
     }
 
-    fn counted(&mut self, counter: Counter) -> Step {
+    fn counted(&mut self, counter: Counter) -> Counter {
         self.counters.add(counter);
-        Step::Counted(counter)
+        counter
     }
 
-    /// D-11, D-44: routes, executes or drops a packet that has an in-network header.
-    fn taken(&mut self, port: Port, packet: Packet, out: &mut Vec<Copy>) -> Step {
-        let mut header = packet.header();
+    /// D-11, D-44: routes or drops what is not to be executed.
+    #[inline]
+    fn is_over(&mut self, port: Port, header: &InNet, changes: bool, out: &mut Vec<Copy>) -> Option<Counter> {
         let common = header.common();
         if common.result != 0 && !planted(Planted::D11) {
-            self.copies(out).send(&header, common.result, common.destination);
-            return self.counted(Counter::Answered);
+            self.copies(out).send(header, common.result, common.destination);
+            return Some(self.counted(Counter::Answered));
         }
-        if packet.changes() && !self.hosts.may_change(port) {
-            return self.counted(Counter::DropStranger);
+        (changes && !self.hosts.may_change(port)).then(|| self.counted(Counter::DropStranger))
+    }
+
+    fn track(&mut self, port: Port, packet: dirty_set::parser::Packet, out: &mut Vec<Copy>) -> Counter {
+        let header = InNet::DirtySet(*packet.header());
+        if let Some(counter) = self.is_over(port, &header, packet.changes(), out) {
+            return counter;
         }
-        let done = match packet {
-            Packet::DirtySet(packet) => self.dirty_set.execute(packet),
-            Packet::Visibility(packet) => {
-                let InNet::Visibility(header) = &mut header else { unreachable!("it is its packet's") };
-                self.visibility.execute(packet, header)
-            }
-            Packet::Cache(packet) => {
-                let progress = self.cache.arrive(&packet, port);
-                return self.proceeded(progress, out);
-            }
-        };
+        let done = self.dirty_set.execute(packet);
         self.copies(out).deliver(&header, &done);
         self.counted(done.counter)
+    }
+
+    fn show(&mut self, port: Port, packet: visibility::parser::Packet, out: &mut Vec<Copy>) -> Counter {
+        let mut header = *packet.header();
+        if let Some(counter) = self.is_over(port, &InNet::Visibility(header), packet.changes(), out) {
+            return counter;
+        }
+        let done = self.visibility.execute(packet, &mut header);
+        self.copies(out).deliver(&InNet::Visibility(header), &done);
+        self.counted(done.counter)
+    }
+
+    /// To where a packet of the cache waits for the first time.
+    fn begin_walk(&mut self, port: Port, packet: cache::parser::Packet, out: &mut Vec<Copy>) -> Step {
+        if let Some(counter) = self.is_over(port, &InNet::Cache(*packet.header()), packet.changes(), out) {
+            return Step::Counted(counter);
+        }
+        let progress = self.cache.arrive(&packet, port);
+        self.proceeded(progress, out)
     }
 
     fn proceeded(&mut self, progress: Progress, out: &mut Vec<Copy>) -> Step {
@@ -288,7 +311,7 @@ impl Switch {
             Progress::Waits(waiting) => Step::Waits(waiting),
             Progress::Done(header, done) => {
                 self.copies(out).deliver(&InNet::Cache(header), &done);
-                self.counted(done.counter)
+                Step::Counted(self.counted(done.counter))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::planted::{Planted, planted};
 use crate::{Config, Counter, cache, dirty_set, visibility};
-use onpath_wire::innet::{Common, INNET_VERSION, InNet, Structure};
+use onpath_wire::innet::{Common, INNET_VERSION, Structure};
 
 /// A packet that the parser let through. It cannot be cloned and a pass consumes it: one packet, one pass.
 #[derive(Debug)]
@@ -13,28 +13,6 @@ pub enum Packet {
     Visibility(visibility::parser::Packet),
     /// Of the cache.
     Cache(cache::parser::Packet),
-}
-
-impl Packet {
-    /// Its header.
-    #[inline]
-    pub fn header(&self) -> InNet {
-        match self {
-            Packet::DirtySet(packet) => InNet::DirtySet(*packet.header()),
-            Packet::Visibility(packet) => InNet::Visibility(*packet.header()),
-            Packet::Cache(packet) => InNet::Cache(*packet.header()),
-        }
-    }
-
-    /// Whether it changes what is none of its sender's (D-44).
-    #[inline]
-    pub(crate) fn changes(&self) -> bool {
-        match self {
-            Packet::DirtySet(packet) => packet.changes(),
-            Packet::Visibility(packet) => packet.changes(),
-            Packet::Cache(packet) => packet.changes(),
-        }
-    }
 }
 
 /// The packet of a payload, or what it is counted as.
