@@ -13,7 +13,6 @@
         }
         actions = { passes; denies; cannot_tell; }
         const entries = {
-            (1w0, _, _, _, _): cannot_tell();
             // D-88: what capabilities cover, of a directory searching too.
             (1w1, 1w0, _, 8w0x08 &&& 8w0x08, _): passes();
             (1w1, 1w1, _, 8w0x08 &&& 8w0x0a, WORD_DIRECTORY &&& WORD_OF_KIND): passes();

@@ -24,9 +24,14 @@ fn code(op: CacheOp) -> u8 {
 
 /// A switch that has one entry.
 fn switch(value: &EntryValue) -> Switch {
+    switch_at(value, 2)
+}
+
+/// The same, whose stamp has this s.
+fn switch_at(value: &EntryValue, state: u32) -> Switch {
     let cache = CacheState {
         lease: Lease { epoch: EPOCH, until: 1 },
-        stamps: vec![(0, Stamp { number: NUMBER, state: 2 })],
+        stamps: vec![(0, Stamp { number: NUMBER, state })],
         values: vec![(0, value.bytes())],
         ..CacheState::default()
     };
@@ -78,14 +83,21 @@ fn by_rust(switch: &mut Switch, read: &Read) -> &'static str {
 }
 
 /// What the decision tables say of it.
-fn by_p4<'t>(read: &Read, value: &EntryValue, [class, fits, may]: [&'t [Entry]; 3]) -> &'t str {
+fn by_p4<'t>(read: &Read, value: &EntryValue, tables: [&'t [Entry]; 3]) -> &'t str {
+    by_p4_at(read, value, 2, tables)
+}
+
+/// The same, if the stamp has this s.
+fn by_p4_at<'t>(read: &Read, value: &EntryValue, state: u32, [class, fits, may]: [&'t [Entry]; 3]) -> &'t str {
     let bytes = value.bytes();
     let word = |at: usize| u64::from(u32::from_be_bytes(*bytes[4 * at..].first_chunk().expect("a word")));
     let (last, wants) = (u64::from(read.depth == 1), u64::from(read.wants));
     let differs = read.start ^ value.parent;
     let class = lookup(class, &[u64::from(value.uid ^ read.uid), u64::from(value.gid ^ read.gid)]);
     let class = class.map_or(0, |entry| entry.arguments[0]);
-    let keys = [2, differs >> 32, differs & 0xffff_ffff, last, read.purpose.into(), wants, word(4), word(2), word(3)];
+    let state = u64::from(state);
+    let keys =
+        [state, differs >> 32, differs & 0xffff_ffff, last, read.purpose.into(), wants, word(4), word(2), word(3)];
     let fits = lookup(fits, &keys).map_or(0, |entry| entry.arguments[0]);
     lookup(may, &[fits, last, class, wants, word(4)]).map_or("cannot_tell", |entry| entry.action.as_str())
 }
@@ -123,12 +135,18 @@ fn levels_are_passed_as_the_rust_form_passes_them() {
         let read = read(false, Purpose::Lookup, 0, (1, 1));
         assert_eq!(by_p4(&read, &value, [&class, &fits, &may]), by_rust(&mut switch(&value), &read), "{value:?}");
     }
+    let value = EntryValue { parent: DIRECTORY, id: 71, kind: 4, mode: 0o777, ..EntryValue::default() };
+    for (state, last) in [0, 1, 2, 3, 4, u32::MAX].into_iter().flat_map(|state| [(state, false), (state, true)]) {
+        let read = read(last, Purpose::Lookup, 0, (1, 1));
+        let says = by_rust(&mut switch_at(&value, state), &read);
+        assert_eq!(by_p4_at(&read, &value, state, [&class, &fits, &may]), says, "{state}");
+    }
 }
 
 /// Payloads in which up to two fields are what no sender writes.
 fn spoilt() -> Vec<Vec<u8>> {
     // (byte, what is written there)
-    let spoils: [(usize, u8); 26] = [
+    let spoils: [(usize, u8); 27] = [
         (4, 2),
         (8, 9),
         (0, 0x40),
@@ -146,6 +164,7 @@ fn spoilt() -> Vec<Vec<u8>> {
         (18, 0),
         (18, 6),
         (18, 1),
+        (18, 2),
         (19, 0x20),
         (19, 0x1f),
         (23, 0),
@@ -215,6 +234,12 @@ fn packets_of_the_cache_are_classified_as_the_rust_form_does() {
         seen.insert(counter);
     }
     assert!(seen.len() >= 10, "{seen:?}");
+    // A later pass has a level, which no sender writes.
+    let of_read = [tables.value("FORM_WHOLE"), INNET_VERSION.into(), 0, 3, CacheOp::Read as u64, 0, 0, 0];
+    for (passes, kind) in [(0, Counter::DropReserved as u64), (1, tables.value("KIND_READ"))] {
+        let keys: Vec<u64> = of_read.into_iter().chain([passes, 9, 3, 1, 0, 0]).collect();
+        assert_eq!(lookup(&reads, &keys).map(|entry| entry.arguments[0]), Some(kind), "{passes} passes before");
+    }
 }
 
 /// Each counter of the cache has one place where it counts.
