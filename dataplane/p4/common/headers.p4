@@ -3,6 +3,10 @@
 #define ONPATH_HEADERS_P4
 
 #include "innet.p4"
+// An architecture that has the cache says so (WITH_CACHE), and also if it has nothing else (CACHE_ALONE).
+#ifdef WITH_CACHE
+#include "../cache/headers.p4"
+#endif
 
 // What is fixed when the program is compiled, each by -D: the number of the file system (D-4), the in-network port (D-1), the bits
 // of an index (D-9, D-12), how many arrays of tags there are, and the bits of an entry's number (D-9, D-47). Without them: the file system of dataplane/vectors, and full size.
@@ -92,8 +96,16 @@ struct headers_t {
     ipv4_t ipv4;
     udp_t udp;
     innet_t innet;
+#ifndef CACHE_ALONE
     dirty_set_t dirty_set;
     visibility_t visibility;
+#endif
+#ifdef WITH_CACHE
+    cache_read_t read;
+    cache_levels_t levels;
+    cache_entry_t entry;
+    cache_value_t value;
+#endif
 }
 
 // What the parser found (meta.kind). Below 0x80 it is the number of the counter: plain, or why the packet is dropped.
@@ -132,6 +144,10 @@ const bit<8> DELIVER_SHARD_AND_DESTINATION = 4;
 #ifndef COPIED
 #define COPIED
 #endif
+// And what a pass of the cache hands to the next.
+#ifndef CARRIED
+#define CARRIED
+#endif
 
 struct meta_t {
     bit<8> kind;
@@ -155,6 +171,48 @@ struct meta_t {
     COPIED bit<32> node;
     COPIED bit<32> second;
     bit<1> rewritten;
+#ifdef WITH_CACHE
+    // Passes before this one.
+    CARRIED bit<8> passes;
+    // What this pass looks up, and where on its way it is.
+    bit<32> key_0;
+    bit<32> key_1;
+    bit<8> token;
+    bit<1> root;
+    bit<1> last;
+    // The key that a miss is counted by.
+    bit<32> counted_0;
+    bit<32> counted_1;
+    // The packet's epoch and that of the cache: 0 if they are equal.
+    bit<16> epoch_differs;
+    bit<1> may_name_any;
+    bit<1> may_name_this;
+    bit<2> asked;
+    // What the name has.
+    bit<1> found;
+    bit<16> index;
+    bit<32> number;
+    bit<32> other_number;
+    // What a fill or an invalidate makes of s; s, to a read, if the stamp is its entry's.
+    bit<32> reaches;
+    bit<32> state;
+    // Whether a fill found the stamp of its entry, and whether what a fill or an invalidate wants is done.
+    bit<1> its;
+    bit<1> done;
+    // What differs between the value and who asks: 0 if it is equal.
+    bit<32> parent_0;
+    bit<32> parent_1;
+    bit<32> owner;
+    bit<32> group;
+    bit<2> of_class;
+    bit<1> fits;
+    bit<2> passed;
+    bit<1> requester_known;
+    bit<9> requester_port;
+    // A miss is told to who hears of it, and whether there is a route.
+    bit<1> reported;
+    bit<1> second_known;
+#endif
 }
 
 #endif

@@ -37,6 +37,9 @@
         transition select(hdr.innet.structure) {
             STRUCTURE_DIRTY_SET: check_dirty_set;
             STRUCTURE_VISIBILITY: check_visibility;
+#ifdef WITH_CACHE
+            STRUCTURE_CACHE: check_cache;
+#endif
             default: drop_structure;
         }
     }

@@ -10,10 +10,12 @@ control Routing(inout headers_t hdr, inout meta_t meta, in bit<9> ingress_port) 
         meta.destination_port = port;
         meta.destination_copy = copy;
     }
+#ifndef CACHE_ALONE
     action shard_at(bit<9> port) {
         meta.shard_known = 1;
         meta.shard_port = port;
     }
+#endif
 #ifndef HOSTS_IN_PARSER
     action host_is() {
         meta.from_host = 1;
@@ -27,12 +29,14 @@ control Routing(inout headers_t hdr, inout meta_t meta, in bit<9> ingress_port) 
         const default_action = NoAction();
         size = ROUTES;
     }
+#ifndef CACHE_ALONE
     table shards {
         key = { hdr.innet.shard: exact; }
         actions = { shard_at; NoAction; }
         const default_action = NoAction();
         size = 256;
     }
+#endif
 #ifndef HOSTS_IN_PARSER
     // Ports by which hosts send.
     table hosts {
@@ -50,9 +54,16 @@ control Routing(inout headers_t hdr, inout meta_t meta, in bit<9> ingress_port) 
         if (meta.from_host == 0 && (meta.kind == KIND_INSERT || meta.kind == KIND_REMOVE || meta.kind == KIND_INSTALL || meta.kind == KIND_CLEAR)) {
             meta.kind = (bit<8>)COUNT_DROP_STRANGER;
         }
+#ifdef WITH_CACHE
+        if (meta.from_host == 0 && (meta.kind == KIND_FILL || meta.kind == KIND_INVALIDATE)) {
+            meta.kind = (bit<8>)COUNT_DROP_STRANGER;
+        }
+#endif
 #endif
         destinations.apply();
+#ifndef CACHE_ALONE
         shards.apply();
+#endif
     }
 }
 

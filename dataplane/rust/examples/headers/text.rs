@@ -32,8 +32,8 @@ const NOT_IN_P4: [&str; 12] = [
 ];
 
 /// (path below dataplane/, text) of every file.
-pub(crate) fn files() -> [(&'static str, String); 2] {
-    [("c/include/common/innet.h", c()), ("p4/common/innet.p4", p4())]
+pub(crate) fn files() -> [(&'static str, String); 3] {
+    [("c/include/common/innet.h", c()), ("p4/common/innet.p4", p4()), ("p4/cache/innet.p4", p4_of_cache())]
 }
 
 /// (name, value, bits) of the constants.
@@ -71,7 +71,7 @@ fn constants() -> Vec<(String, u64, usize)> {
     all
 }
 
-/// Those of the cache, which the P4 form does not have.
+/// Those of the cache, which lie in a file of their own in P4.
 fn of_cache() -> Vec<(String, u64, usize)> {
     let mut all: Vec<(String, u64, usize)> = vec![
         ("READ_BYTES".into(), Read::BYTES as u64, 32),
@@ -82,7 +82,7 @@ fn of_cache() -> Vec<(String, u64, usize)> {
         ("LEVELS_MAX".into(), LEVELS_MAX as u64, 32),
         ("LEVEL_BYTES".into(), LEVEL_BYTES as u64, 32),
         ("PASSES_MAX".into(), PASSES_MAX as u64, 32),
-        ("ROOT_TOKEN".into(), ROOT_TOKEN.into(), 32),
+        ("ROOT_TOKEN".into(), ROOT_TOKEN.into(), 8),
         ("REVISION_END".into(), REVISION_END.into(), 32),
         ("SKETCH_ROWS".into(), ROWS as u64, 32),
         ("REQUESTERS_MAX".into(), REQUESTERS_MAX as u64, 32),
@@ -170,8 +170,12 @@ fn c_struct(name: &str, fields: &[InNetField], bytes: &str) -> String {
 
 /// The fields of a header behind the common ones; one that is longer than a register in words.
 fn p4_fields(all: &[InNetField]) -> String {
+    p4_words(&all[Common::FIELDS.len()..])
+}
+
+fn p4_words(fields: &[InNetField]) -> String {
     let mut text = String::new();
-    for field in &all[Common::FIELDS.len()..] {
+    for field in fields {
         match field.bytes {
             bytes @ 0..=4 => _ = writeln!(text, "    bit<{}> {};", 8 * bytes, field.name),
             bytes => (0..bytes / 4).for_each(|word| _ = writeln!(text, "    bit<32> {}_{word};", field.name)),
@@ -207,5 +211,35 @@ fn p4() -> String {
         let _ = writeln!(text, "const bit<32> COUNT_{} = {number};", counter.name().to_uppercase());
     }
     let _ = writeln!(text, "const bit<32> COUNTERS = {};", Counter::ALL.len());
+    text + "\n#endif\n"
+}
+
+/// What a program that has the cache needs besides. Sizes are not in it, nor kinds of inodes, which are bits of a word there.
+fn p4_of_cache() -> String {
+    let mut text = format!("// {MADE}\n#ifndef ONPATH_CACHE_INNET_P4\n#define ONPATH_CACHE_INNET_P4\n\n");
+    let _ = writeln!(text, "const bit<4> STRUCTURE_CACHE = {:#x};", Structure::Cache as u8);
+    let known =
+        |name: &str| name == "ROOT_TOKEN" || ["PURPOSE_", "OP_", "CACHE_RESULT_"].iter().any(|of| name.starts_with(of));
+    for (name, value, bits) in of_cache().into_iter().filter(|(name, ..)| known(name)) {
+        let _ = writeln!(text, "const bit<{bits}> {name} = {value:#x};");
+    }
+    // Levels and value take each other's place, so they are headers of their own.
+    let own = |all: &'static [InNetField]| all.split_last().expect("a header has fields");
+    let ((_, read), (value, fill)) = (own(Read::FIELDS), own(Fill::FIELDS));
+    text += "\n// The rest of a read's, before its levels.\nheader cache_read_t {\n";
+    text += &p4_fields(read);
+    text += "}\n\n// The levels of a read: a key in two words and a token each.\nheader cache_levels_t {\n";
+    for level in 0..LEVELS_MAX {
+        let _ = writeln!(text, "    bit<32> key_{level}_0;\n    bit<32> key_{level}_1;\n    bit<8> token_{level};");
+    }
+    let _ = writeln!(text, "    bit<{}> spare;", 8 * (VALUE_BYTES - LEVELS_MAX * LEVEL_BYTES));
+    text += "}\n\n// The rest of an invalidate's, and of a fill's before its value.\nheader cache_entry_t {\n";
+    text += &p4_fields(fill);
+    text += "}\n\n// What an entry says, a word for each array.\nheader cache_value_t {\n";
+    text += &p4_words(std::slice::from_ref(value));
+    text += "}\n\n";
+    for (number, counter) in Counter::ALL.iter().enumerate().filter(|(_, counter)| counter.is_of_cache()) {
+        let _ = writeln!(text, "const bit<32> COUNT_{} = {number};", counter.name().to_uppercase());
+    }
     text + "\n#endif\n"
 }

@@ -1,5 +1,7 @@
-//! The control plane of a simple_switch: what commands of SPEC.md do to its tables and registers (D-37 to D-42, D-62 to D-66).
+//! The control plane of a simple_switch: what commands of SPEC.md do to its tables and registers (D-37 to D-42, D-62 to D-66; those
+//! of the cache are in `cache.rs`).
 
+use crate::cache::{self, Cached};
 use crate::cli::Cli;
 use crate::frame::{self, Address};
 use crate::switch::Running;
@@ -34,15 +36,30 @@ pub(crate) struct Control {
     config: Config,
     tables: Switch,
     routes: BTreeMap<u32, Route>,
+    /// The ports of these routes.
+    ports: BTreeMap<u32, u32>,
     hosts: BTreeMap<u32, u64>,
+    cache: Cached,
 }
 
-fn add(cli: &mut Cli, table: &str, action: &str, key: &str, data: &str) -> Result<u64, String> {
+/// The handle of a new entry.
+pub(crate) fn add(cli: &mut Cli, table: &str, action: &str, key: &str, data: &str) -> Result<u64, String> {
     cli.ask_number(&format!("table_add {table} {action} {key} => {data}"), "has been added with handle")
 }
 
-fn delete(cli: &mut Cli, entries: &[(&'static str, u64)]) -> Result<(), String> {
+/// Takes entries out.
+pub(crate) fn delete(cli: &mut Cli, entries: &[(&'static str, u64)]) -> Result<(), String> {
     entries.iter().try_for_each(|(table, handle)| cli.ask(&format!("table_delete {table} {handle}")).map(drop))
+}
+
+/// A register.
+pub(crate) fn read(cli: &mut Cli, register: &str, at: u32) -> Result<u64, String> {
+    cli.ask_number(&format!("register_read {register} {at}"), "]=")
+}
+
+/// Gives a register this value.
+pub(crate) fn write(cli: &mut Cli, register: &str, at: u32, value: u64) -> Result<(), String> {
+    cli.ask(&format!("register_write {register} {at} {value}")).map(drop)
 }
 
 impl Control {
@@ -62,7 +79,8 @@ impl Control {
             cli.ask(&format!("mirroring_add {port} {port}"))?;
         }
         let tables = Switch::new(config).map_err(|error| error.to_string())?;
-        Ok(Control { config, tables, routes: BTreeMap::new(), hosts: BTreeMap::new() })
+        let (routes, ports, hosts) = Default::default();
+        Ok(Control { config, tables, routes, ports, hosts, cache: Cached::new(config.cached()) })
     }
 
     /// Whether the command was accepted; a refused one has changed nothing.
@@ -75,6 +93,7 @@ impl Control {
             Command::VisibilityClear => clear_entries(cli),
             Command::Raise { shard, term } => self.raise(cli, *shard, *term),
             Command::Clear => self.clear(cli),
+            Command::Cache(command) => self.cache.command(cli, command, &self.ports),
             Command::Reboot => Err("a reboot is a new switch".into()),
             tables => match self.tables.control(tables) {
                 Err(_) => Ok(false),
@@ -109,11 +128,16 @@ impl Control {
             if let Some(shard @ 0..256) = node.checked_sub(SHARD_NODES) {
                 entry("ingress.routing.shards", "ingress.routing.shard_at", shard, &port_word)?;
             }
+            entry("ingress.cache.asking.requesters", "ingress.cache.asking.requester_at", node, &port_word)?;
             let address = Address::of_node(node).words();
             entry("egress.header_out.addresses", "egress.header_out.address_is", node, &address)?;
             self.routes.insert(node, entries);
         }
-        Ok(())
+        match port {
+            Some(port) => _ = self.ports.insert(node, port),
+            None => _ = self.ports.remove(&node),
+        }
+        self.cache.routed(cli, &self.ports)
     }
 
     fn host(&mut self, cli: &mut Cli, port: u32, listed: bool) -> Result<(), String> {
@@ -130,21 +154,13 @@ impl Control {
         Ok(())
     }
 
-    fn read(cli: &mut Cli, register: &str, at: u32) -> Result<u64, String> {
-        cli.ask_number(&format!("register_read {register} {at}"), "]=")
-    }
-
-    fn write(cli: &mut Cli, register: &str, at: u32, value: u64) -> Result<(), String> {
-        cli.ask(&format!("register_write {register} {at} {value}")).map(drop)
-    }
-
     /// D-39: one register holds both, so that they change at once.
     fn raise(&self, cli: &mut Cli, shard: u16, term: u32) -> Result<bool, String> {
         if shard > 255 || term == 0 || term >= 1 << 23 {
             return Ok(false);
         }
-        if u64::from(term) > Control::read(cli, PAIRS, u32::from(shard))? >> 32 {
-            Control::write(cli, PAIRS, u32::from(shard), u64::from(term) << 32)?;
+        if u64::from(term) > read(cli, PAIRS, u32::from(shard))? >> 32 {
+            write(cli, PAIRS, u32::from(shard), u64::from(term) << 32)?;
         }
         Ok(true)
     }
@@ -166,27 +182,26 @@ impl Control {
     pub(crate) fn load(&self, cli: &mut Cli, state: &State) -> Result<(), String> {
         set_tracking(cli, EPOCH, state.tracking)?;
         set_tracking(cli, TABLE_EPOCH, state.visibility)?;
+        cache::load(cli, &state.cache)?;
         for (shard, pair) in &state.pairs {
             let value = u64::from(pair.min_term) << 32 | u64::from(pair.counter);
-            Control::write(cli, PAIRS, u32::from(*shard), value)?;
+            write(cli, PAIRS, u32::from(*shard), value)?;
         }
         for (number, entry) in &state.entries {
-            Control::write(cli, GATES, *number, u64::from(entry.fingerprint) << 32 | u64::from(entry.ts))?;
+            write(cli, GATES, *number, u64::from(entry.fingerprint) << 32 | u64::from(entry.ts))?;
             let (words, _) = entry.metadata.as_chunks();
             for (array, word) in words.iter().enumerate() {
-                Control::write(cli, &value(array), *number, u32::from_be_bytes(*word).into())?;
+                write(cli, &value(array), *number, u32::from_be_bytes(*word).into())?;
             }
         }
-        state
-            .tags
-            .iter()
-            .try_for_each(|(stage, index, tag)| Control::write(cli, &array(*stage), *index, u64::from(*tag)))
+        state.tags.iter().try_for_each(|(stage, index, tag)| write(cli, &array(*stage), *index, u64::from(*tag)))
     }
 
     /// The registers that are not 0: all of epoch and shards; of tags those of `sets`, or all without it.
     pub(crate) fn state(&self, cli: &mut Cli, sets: Option<&BTreeSet<u32>>) -> Result<State, String> {
         let (tracking, visibility) = (tracking(cli, EPOCH)?, tracking(cli, TABLE_EPOCH)?);
-        let mut state = State { tracking, visibility, entries: entries(cli)?, ..State::default() };
+        let mut state =
+            State { tracking, visibility, entries: entries(cli)?, cache: cache::state(cli)?, ..State::default() };
         for (shard, value) in all(cli, PAIRS)? {
             state.pairs.push((shard as u16, Pair { min_term: (value >> 32) as u32, counter: value as u32 }));
         }
@@ -195,7 +210,7 @@ impl Control {
             let values = match sets {
                 None => all(cli, &register)?,
                 Some(sets) => {
-                    let read = |&set| Control::read(cli, &register, set).map(|value| (set, value));
+                    let read = |&set| read(cli, &register, set).map(|value| (set, value));
                     let values: Result<Vec<(u32, u64)>, String> = sets.iter().map(read).collect();
                     values?.into_iter().filter(|(_, value)| *value != 0).collect()
                 }
@@ -207,7 +222,7 @@ impl Control {
 }
 
 fn tracking(cli: &mut Cli, register: &str) -> Result<Tracking, String> {
-    let present = Control::read(cli, register, 0)?;
+    let present = read(cli, register, 0)?;
     match (present >> 16, present & 0xffff) {
         (0, 0) => Ok(Tracking::default()),
         (epoch @ 1..=0xffff, run @ 1..=2) => Ok(Tracking { epoch: epoch as u16, complete: run == 2 }),
@@ -217,7 +232,7 @@ fn tracking(cli: &mut Cli, register: &str) -> Result<Tracking, String> {
 
 fn set_tracking(cli: &mut Cli, register: &str, of: Tracking) -> Result<(), String> {
     let run = if of.epoch == 0 { 0 } else { 1 + u64::from(of.complete) };
-    Control::write(cli, register, 0, u64::from(of.epoch) << 16 | run)
+    write(cli, register, 0, u64::from(of.epoch) << 16 | run)
 }
 
 /// D-37, D-63.
@@ -263,7 +278,7 @@ fn entries(cli: &mut Cli) -> Result<Vec<(u32, Entry)>, String> {
 }
 
 /// The registers of an array that are not 0.
-fn all(cli: &mut Cli, register: &str) -> Result<Vec<(u32, u64)>, String> {
+pub(crate) fn all(cli: &mut Cli, register: &str) -> Result<Vec<(u32, u64)>, String> {
     let answer = cli.ask(&format!("register_read {register}"))?;
     let values = answer.rsplit_once('=').map(|(_, values)| values).ok_or_else(|| format!("{register}: {answer:?}"))?;
     let value = |word: &str| word.trim().parse().map_err(|_| format!("{register}: {word:?} is no number"));

@@ -345,6 +345,13 @@ pub(crate) fn vectors_without_cache() -> Vec<Vector> {
     vectors().into_iter().filter(|vector| vector.config.cache_bits == 0).collect()
 }
 
+/// The vectors that a target can run in which no packet can be made to wait.
+#[allow(dead_code, reason = "targets whose packets wait run all")]
+pub(crate) fn vectors_without_waiting() -> Vec<Vector> {
+    let waits = |step: &Step| matches!(step, Step::Hold { .. } | Step::Go { .. });
+    vectors().into_iter().filter(|vector| !vector.steps.iter().any(waits)).collect()
+}
+
 /// Runs all vectors on a target; none may fail.
 #[allow(dead_code, reason = "a target that is no value has a run of its own")]
 pub(crate) fn all_pass<T: Target>() {

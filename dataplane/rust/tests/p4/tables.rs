@@ -33,7 +33,7 @@ pub(crate) struct Tables {
 impl Tables {
     pub(crate) fn read() -> Tables {
         let mut tables = Tables { constants: BTreeMap::new() };
-        for name in ["common/innet.p4", "common/headers.p4"] {
+        for name in ["common/innet.p4", "common/headers.p4", "cache/innet.p4", "cache/headers.p4"] {
             for line in without_comments(&text(name)).lines().filter_map(|line| line.strip_prefix("const bit<")) {
                 let (name, value) = line.split_once("> ").and_then(|(_, rest)| rest.split_once(" = ")).expect(line);
                 if let Some(value) = tables.number(value.trim_end_matches(';')) {
@@ -65,7 +65,15 @@ impl Tables {
 
     /// The entries of the one decision table of a file, and its default action.
     pub(crate) fn entries(&self, file: &str) -> (Vec<Entry>, String) {
+        self.entries_of(file, "")
+    }
+
+    /// The same of one table of several. Lines of the preprocessor are left out.
+    pub(crate) fn entries_of(&self, file: &str, table: &str) -> (Vec<Entry>, String) {
         let text = without_comments(&text(file));
+        let text: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let text = text.join("\n");
+        let text = text.split(&format!("table {table}")).nth(1).expect("a table");
         let body = text.split("const entries = {").nth(1).expect("entries");
         let default = body.split("const default_action = ").nth(1).and_then(|rest| rest.split('(').next());
         let entries = body.split("\n        }").next().expect("an end").split(";\n").filter(|line| line.contains("):"));
