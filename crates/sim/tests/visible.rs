@@ -76,13 +76,21 @@ impl Pair {
     }
 
     fn begin_write(&mut self, offset: u64) -> u64 {
-        let (session, handle) = self.by[0];
+        self.begin_write_by(0, offset)
+    }
+
+    fn begin_write_by(&mut self, who: usize, offset: u64) -> u64 {
+        let (session, handle) = self.by[who];
         self.sc.world.system_call(session, 0, write(handle, offset))
     }
 
     /// The first session writes a hundred bytes.
     fn write(&mut self, offset: u64) {
-        let unique = self.begin_write(offset);
+        self.write_by(0, offset);
+    }
+
+    fn write_by(&mut self, who: usize, offset: u64) {
+        let unique = self.begin_write_by(who, offset);
         assert!(matches!(self.answer(unique), Some(Ok(FsReply::Written(100)))), "at {offset}");
     }
 
@@ -159,6 +167,33 @@ pub(crate) fn what_a_data_node_has_answered_is_shown() {
     // It has given the part back: the home answers, which has told what is so.
     pair.write(BYTES);
     assert_eq!(pair.shown().size, BYTES + 100);
+}
+
+/// V-1, V-13: where writes of several sessions are under way before a file is lent, their home answers them without asking its data node, which
+/// answers the next ones.
+#[test]
+pub(crate) fn writes_that_are_under_way_take_no_part_back() {
+    let mut pair = Pair::new();
+    let asked = pair.sc.hold(|m| matches!(m.data(), Some(DataRequest::HandOver { .. })));
+    let told = pair.sc.hold(|m| matches!(m.merge(), Some(Merge::Written { .. })));
+    for n in 0..6 {
+        pair.begin_write_by(n % 2, n as u64 * 100);
+    }
+    pair.sc.go_on_for(SHORT_NS);
+    assert_eq!(pair.sc.world.held(told), 6, "the home answers all");
+    pair.sc.let_go(told);
+    let mut answered = 0;
+    while answered < 6 {
+        pair.sc.go_on();
+        answered += std::iter::from_fn(|| pair.sc.world.finished()).count();
+    }
+    let told = pair.sc.hold(|m| matches!(m.merge(), Some(Merge::Written { .. })));
+    for n in 6..12 {
+        pair.write_by(n % 2, n as u64 * 100);
+    }
+    assert_eq!((pair.sc.world.held(told), pair.sc.world.held(asked)), (0, 0), "nobody waits for the home");
+    pair.sc.let_go(asked);
+    assert_eq!(pair.shown().size, 1_200);
 }
 
 #[test]
