@@ -8,7 +8,7 @@
 use crate::index::Index;
 use crate::ops::Job;
 use crate::planted::{self, Planted};
-use crate::state::{Node, State};
+use crate::state::{self, CUT_WAITERS_MAX, Node, NodeCx, State};
 use crate::table;
 use hashbrown::HashMap;
 use onpath_kernel::Gauge;
@@ -48,6 +48,8 @@ pub(crate) struct Parts {
     /// Writes that were answered, and whose homes have not learned them.
     unlearned: BTreeMap<InodeId, BTreeSet<RecordSeq>>,
     writes: usize,
+    /// Writes that were told to homes, which answer them, and have not.
+    chained: HashMap<InodeId, u32>,
     /// Homes that are being told.
     telling: BTreeSet<ShardId>,
     /// Parts that are not used are looked for.
@@ -124,6 +126,36 @@ impl Parts {
     pub(crate) fn floor(&self, home: ShardId) -> Option<MergePart> {
         let floor = self.floors.get(&home).copied().unwrap_or_default();
         (floor.answered || planted::is(Planted::PartsOfFormerLife)).then_some(floor.upto)
+    }
+
+    /// The home of a file is told of a write, which it answers; whether this node has a part of the file or has answered writes of it that the home has
+    /// yet to learn.
+    pub(crate) fn begin_chain(&mut self, inode: InodeId) -> bool {
+        *self.chained.entry(inode).or_default() += 1;
+        self.held.contains_key(&inode) || self.unlearned.contains_key(&inode)
+    }
+
+    /// It has answered; whether it has answered all.
+    pub(crate) fn end_chain(&mut self, inode: InodeId) -> bool {
+        let left = self.chained.get_mut(&inode).expect("it was told");
+        *left -= 1;
+        let all = *left == 0;
+        if all {
+            self.chained.remove(&inode);
+        }
+        all
+    }
+
+    /// Whether the home of a file decides writes that it was told of, without asking this node.
+    fn is_chained(&self, inode: InodeId) -> bool {
+        self.chained.contains_key(&inode) && !planted::is(Planted::TakesUpBesideChain)
+    }
+
+    /// Whether a write that shows a part may take it up when the home has answered the writes of the file that it was told.
+    fn waits(&self, inode: InodeId, home: ShardId, part: MergePart) -> bool {
+        self.is_chained(inode)
+            && !self.held.contains_key(&inode)
+            && self.floor(home).is_some_and(|floor| !part.is_upto(floor))
     }
 
     /// A write that was answered is recorded.
@@ -214,11 +246,33 @@ fn held(core: &mut Node, data: DataId, cut: u32, shown: Option<MergePart>) -> Op
         }
         return None;
     };
+    if parts.is_chained(data.inode) {
+        return None;
+    }
     if part.is_upto(floor) && !planted::is(Planted::FloorsForgotten) || parts.held.len() >= MERGE_PARTS_MAX {
         return None;
     }
     parts.held.insert(data.inode, Held { part, data, cut, used_us: now_us });
     Some(part.number)
+}
+
+/// Waits until a part that a write shows may be taken up: where many writes of a file are under way, those that came before it was given go by the
+/// home, and all that come while one of them does would follow. If too many wait already it goes by the home, too.
+pub(crate) async fn wait(cx: &NodeCx, inode: InodeId, shown: Option<MergePart>) {
+    let Some(part) = shown else { return };
+    let waits = move |core: &mut Node| {
+        let home = core.state.config.map.home(inode);
+        core.state.parts.waits(inode, home, part)
+    };
+    let admitted = cx.with(|core| {
+        let admitted = waits(core) && core.state.cut_waiters < CUT_WAITERS_MAX;
+        core.state.cut_waiters += usize::from(admitted);
+        admitted
+    });
+    if admitted {
+        cx.until(state::cut_key(inode), |core| (!waits(core)).then_some(())).await;
+        cx.with(|core| core.state.cut_waiters -= 1);
+    }
 }
 
 /// A write that the node answers is recorded: its home will learn it.

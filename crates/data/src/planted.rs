@@ -9,6 +9,8 @@ pub enum Planted {
     PartsOfFormerLife,
     /// V-3: a home that takes a part back is told of no writes.
     HandsOverNothing,
+    /// V-1: a part is taken up while the home has yet to answer writes of the file that it was told.
+    TakesUpBesideChain,
     /// V-6: a repeated write that this node has answered is told to the home.
     AnsweredForgotten,
     /// V-8: what is installed for one file overwrites what is pending of another one.

@@ -106,6 +106,7 @@ fn a_file_has_no_more_than_fits_it() {
         kill_suidgid: false,
         append,
         again: None,
+        beside: false,
     };
     let undone = vec![UndoneAppend { at: 1, from: 0, end: u64::MAX, session, request }];
     for merge in [

@@ -38,14 +38,22 @@ impl Pair {
         Pair::of(Scenario::lending())
     }
 
-    fn of(mut sc: Scenario) -> Pair {
+    fn of(sc: Scenario) -> Pair {
+        Pair::opened(sc, OpenMode::READ_WRITE)
+    }
+
+    /// Neither can have changed pages of the file in memory.
+    fn without_pages(sc: Scenario) -> Pair {
+        Pair::opened(sc, OpenMode { direct: true, ..OpenMode::READ_WRITE })
+    }
+
+    fn opened(mut sc: Scenario, open: OpenMode) -> Pair {
         let sessions = [(); 2].map(|()| sc.world.add_session(&[Caller::default()]));
         let mut numbers = 0..100;
         let (file, handle) = loop {
             let number = numbers.next().expect("half of the files are there");
             let name = Name::new(format!("session-{number}").as_bytes()).expect("a short name");
-            let create =
-                FsOp::Create { parent: InodeId::ROOT, name, mode: 0o6755, umask: 0, open: OpenMode::READ_WRITE };
+            let create = FsOp::Create { parent: InodeId::ROOT, name, mode: 0o6755, umask: 0, open };
             let Ok(FsReply::Created { attr, opened, .. }) = finish(&mut sc, sessions[0], create) else {
                 panic!("a file")
             };
@@ -53,7 +61,7 @@ impl Pair {
                 break (attr.id, opened.handle);
             }
         };
-        let open = FsOp::Open { id: file, mode: OpenMode::READ_WRITE };
+        let open = FsOp::Open { id: file, mode: open };
         let Ok(FsReply::Opened(other)) = finish(&mut sc, sessions[1], open) else { panic!("opened") };
         Pair { sc, file, by: [(sessions[0], handle), (sessions[1], other.handle)] }
     }
@@ -76,13 +84,21 @@ impl Pair {
     }
 
     fn begin_write(&mut self, offset: u64) -> u64 {
-        let (session, handle) = self.by[0];
+        self.begin_write_by(0, offset)
+    }
+
+    fn begin_write_by(&mut self, who: usize, offset: u64) -> u64 {
+        let (session, handle) = self.by[who];
         self.sc.world.system_call(session, 0, write(handle, offset))
     }
 
     /// The first session writes a hundred bytes.
     fn write(&mut self, offset: u64) {
-        let unique = self.begin_write(offset);
+        self.write_by(0, offset);
+    }
+
+    fn write_by(&mut self, who: usize, offset: u64) {
+        let unique = self.begin_write_by(who, offset);
         assert!(matches!(self.answer(unique), Some(Ok(FsReply::Written(100)))), "at {offset}");
     }
 
@@ -101,7 +117,11 @@ impl Pair {
 
     /// What the second session is shown.
     fn shown(&mut self) -> AttrWire {
-        let (session, handle) = self.by[1];
+        self.shown_to(1)
+    }
+
+    fn shown_to(&mut self, who: usize) -> AttrWire {
+        let (session, handle) = self.by[who];
         match finish(&mut self.sc, session, FsOp::GetAttr { id: self.file, handle: Some(handle) }) {
             Ok(FsReply::Attr { attr, .. }) => attr,
             other => panic!("answered {other:?}"),
@@ -159,6 +179,33 @@ pub(crate) fn what_a_data_node_has_answered_is_shown() {
     // It has given the part back: the home answers, which has told what is so.
     pair.write(BYTES);
     assert_eq!(pair.shown().size, BYTES + 100);
+}
+
+/// V-1, V-13: where writes of several sessions are under way before a file is lent, their home answers them without asking its data node, which
+/// answers the next ones.
+#[test]
+pub(crate) fn writes_that_are_under_way_take_no_part_back() {
+    let mut pair = Pair::without_pages(Scenario::lending());
+    let asked = pair.sc.hold(|m| matches!(m.data(), Some(DataRequest::HandOver { .. })));
+    let told = pair.sc.hold(|m| matches!(m.merge(), Some(Merge::Written { .. })));
+    for n in 0..6 {
+        pair.begin_write_by(n % 2, n as u64 * 100);
+    }
+    pair.sc.go_on_for(SHORT_NS);
+    assert_eq!(pair.sc.world.held(told), 6, "the home answers all");
+    pair.sc.let_go(told);
+    let mut answered = 0;
+    while answered < 6 {
+        pair.sc.go_on();
+        answered += std::iter::from_fn(|| pair.sc.world.finished()).count();
+    }
+    let told = pair.sc.hold(|m| matches!(m.merge(), Some(Merge::Written { .. })));
+    for n in 6..12 {
+        pair.write_by(n % 2, n as u64 * 100);
+    }
+    assert_eq!((pair.sc.world.held(told), pair.sc.world.held(asked)), (0, 0), "nobody waits for the home");
+    pair.sc.let_go(asked);
+    assert_eq!(pair.shown().size, 1_200);
 }
 
 #[test]

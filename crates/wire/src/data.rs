@@ -434,6 +434,9 @@ wire_enum! {
             append: Option<u64>,
             /// The record of the write, if a former process of the data node may have told of it.
             again: Option<Recorded>,
+            /// The node has the file's merge part, or has answered writes of it that the home has yet to learn. Without, it takes no part of the file up
+            /// until this is answered.
+            beside: bool,
         },
         /// A power loss has taken blocks, and what was there before is back: so many there are now. The home must hear this
         /// before it hears of anything written since.

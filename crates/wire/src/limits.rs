@@ -131,7 +131,7 @@ pub const COLLECTED_MAX: usize = 256;
 /// Merge parts that a home has given and not got back, and that a data node has.
 pub const MERGE_PARTS_MAX: usize = 4_096;
 /// Writes that a data node has answered and whose homes have yet to learn of them; beyond that homes answer.
-pub const ANSWERED_MAX: usize = 4_096;
+pub const ANSWERED_MAX: usize = 16_384;
 /// Refused writes of a file that its home remembers, until its data node has trimmed them; a record or an object with more is refused.
 pub const REFUSED_MAX: usize = 64;
 /// Drops of a shard are collected for so long, microseconds: nobody waits for them.

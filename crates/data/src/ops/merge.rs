@@ -18,17 +18,21 @@ use onpath_wire::peer::Peer;
 
 /// Tells the home of the write of record `seq`, and then the write is over.
 pub(crate) async fn tell(cx: &NodeCx, seq: RecordSeq, merge: PendingMerge, again: Option<Recorded>) {
-    let home = cx.with(|core| {
-        let last = core.state.tail.last(merge.data.inode);
+    let inode = merge.data.inode;
+    let (home, beside) = cx.with(|core| {
+        let last = core.state.tail.last(inode);
         core.rest_on(cx.op(), last.max(seq));
-        NodeId::shard(core.state.config.map.home(merge.data.inode))
+        (NodeId::shard(core.state.config.map.home(inode)), core.state.parts.begin_chain(inode))
     });
     // The size must not move over bytes of an append that a power loss takes: it would leave a gap, and they would go
     // elsewhere when their session writes them again.
     let need = if merge.append.is_some() { Need::AsForClient } else { Need::ByDestination };
-    let answer = cx.call_when(home, need, |core, call| packet(core, call, &merge, again)).await;
+    let answer = cx.call_when(home, need, |core, call| packet(core, call, &merge, again, beside)).await;
     cx.with(|core| {
         hear(core, merge.data, &answer);
+        if core.state.parts.end_chain(inode) {
+            core.wake(state::cut_key(inode));
+        }
         let state = &mut core.state;
         state.running.remove(&(merge.session, merge.request));
         if state.index.range(merge.data.inode).merges.contains_key(&seq) {
@@ -74,7 +78,7 @@ pub(crate) fn hear(core: &mut Node, data: DataId, answer: &Packet) {
     }
 }
 
-fn packet(core: &mut Node, call: RequestSeq, merge: &PendingMerge, again: Option<Recorded>) -> Packet {
+fn packet(core: &mut Node, call: RequestSeq, merge: &PendingMerge, again: Option<Recorded>, beside: bool) -> Packet {
     let state = &mut core.state;
     let mut header = state.header(MessageKind::Data, call, core.now.wall_ns);
     header.slot = merge.data.inode.slot();
@@ -90,6 +94,7 @@ fn packet(core: &mut Node, call: RequestSeq, merge: &PendingMerge, again: Option
         kill_suidgid: merge.kill_suidgid,
         append: merge.append,
         again,
+        beside,
     };
     Packet::new(&header, &body)
 }

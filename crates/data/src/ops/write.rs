@@ -150,6 +150,9 @@ async fn record(cx: &NodeCx, job: &WriteJob) -> Result<Done, DataReply> {
     if let Some(reply) = state::refusal(state::enter(cx, job.data, job.cut).await) {
         return Err(reply);
     }
+    if !job.append {
+        parts::wait(cx, job.data.inode, job.part).await;
+    }
     let edges = job.edges();
     // A reserved block is written in place, by one write at a time.
     let alone = !edges.is_empty() || cx.with(|core| job.is_reserved(core));

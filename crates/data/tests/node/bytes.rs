@@ -43,6 +43,7 @@ fn the_home_hears_of_a_write_and_the_session_nothing() {
         kill_suidgid: false,
         append: None,
         again: None,
+        beside: false,
     };
     assert_eq!(w.heard, [merge]);
     assert!(w.reply(seq).is_none());

@@ -162,7 +162,7 @@ pub(crate) fn hides(state: &State, id: InodeId) -> bool {
 }
 
 /// Whether a data node may have a part of a file from a former term.
-pub(super) fn may_be_of_former_term(state: &State, id: InodeId) -> bool {
+pub(crate) fn may_be_of_former_term(state: &State, id: InodeId) -> bool {
     let lent = &state.lent;
     !lent.former.is_empty() && !state.births.is_new(id) && lent.former.contains(&state.config.map.data(id))
 }

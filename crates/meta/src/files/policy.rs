@@ -1,5 +1,5 @@
-//! When a file is lent (V-13): at its birth, or after some writes in a row of one session, more of them if it was recalled lately, and never
-//! while others may have changed pages of it in memory.
+//! When a file is lent (V-13): at its birth, or after some writes that nobody looked at, more of them if it was recalled lately, and never
+//! while others may have changed pages of it in memory. Who writes a lent file by its home gets its part, too.
 //!
 //! A session of whose files somebody wants to know at once gets none at birth for a while, longer each time: a recall costs more than the
 //! first write saves. Volatile and bounded: what is forgotten costs a few more writes that the home answers, or a few more recalls.
@@ -12,7 +12,7 @@ use onpath_wire::ids::{InodeId, SessionId};
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{NewNode, open};
 
-/// Writes in a row after which a file is lent, at first and at most.
+/// Writes of anybody, since somebody wanted to know of the file, after which it is lent, at first and at most.
 const ROW: u16 = 2;
 const ROW_MAX: u16 = 256;
 /// Files of which something is remembered, and sessions.
@@ -22,14 +22,20 @@ const SESSIONS_MAX: usize = 4_096;
 const APART: u16 = 2;
 const APART_MAX: u16 = 512;
 
-/// What is remembered of the writers of a file.
+/// What is remembered of the writes of a file.
 #[derive(Clone, Copy, Debug)]
-struct Writer {
-    session: SessionId,
-    /// Its writes since another one wrote, or the file was recalled.
-    row: u16,
+struct Row {
+    /// Those that the home has answered since the file was recalled.
+    writes: u16,
     /// How many are wanted.
     wanted: u16,
+}
+
+impl Row {
+    /// Of the same file, of which somebody wanted to know.
+    fn recalled(self) -> Row {
+        Row { writes: 0, wanted: self.wanted.saturating_mul(2).min(ROW_MAX) }
+    }
 }
 
 /// What is remembered of the files that a session has made and that were lent at birth.
@@ -43,19 +49,19 @@ struct Maker {
     given_back: u16,
 }
 
-/// The writers of files, and who makes them.
+/// The writes of files, and who makes them.
 #[derive(Debug, Default)]
 pub(crate) struct Policy {
-    writers: HashMap<InodeId, Writer>,
+    rows: HashMap<InodeId, Row>,
     makers: HashMap<SessionId, Maker>,
 }
 
 impl Policy {
-    fn of(&mut self, id: InodeId, session: SessionId) -> &mut Writer {
-        if self.writers.len() >= FILES_MAX && !self.writers.contains_key(&id) {
-            self.writers.clear();
+    fn row(&mut self, id: InodeId) -> &mut Row {
+        if self.rows.len() >= FILES_MAX && !self.rows.contains_key(&id) {
+            self.rows.clear();
         }
-        self.writers.entry(id).or_insert(Writer { session, row: 0, wanted: ROW })
+        self.rows.entry(id).or_insert(Row { writes: 0, wanted: ROW })
     }
 
     fn maker(&mut self, session: SessionId) -> &mut Maker {
@@ -65,14 +71,11 @@ impl Policy {
         self.makers.entry(session).or_default()
     }
 
-    /// A session has written; whether the file is lent now.
-    fn wrote(&mut self, id: InodeId, session: SessionId) -> bool {
-        let writer = self.of(id, session);
-        if writer.session != session {
-            (writer.session, writer.row) = (session, 0);
-        }
-        writer.row = writer.row.saturating_add(1);
-        writer.row >= writer.wanted
+    /// Somebody has written; whether the file is lent now.
+    fn wrote(&mut self, id: InodeId) -> bool {
+        let row = self.row(id);
+        row.writes = row.writes.saturating_add(1);
+        row.writes >= row.wanted
     }
 
     /// A session has made a file; whether it is lent now.
@@ -105,9 +108,8 @@ pub(crate) fn recalled(core: &mut Core, id: InodeId, lending: Option<Lending>) {
     if let Some(lending) = lending.filter(|lending| lending.at_birth) {
         return core.state.lending.recalled_at_birth(lending.session);
     }
-    let writer = core.state.lending.of(id, SessionId(0));
-    writer.wanted = writer.wanted.saturating_mul(2).min(ROW_MAX);
-    writer.row = 0;
+    let row = core.state.lending.row(id);
+    *row = row.recalled();
 }
 
 /// A data node has given a part back.
@@ -120,10 +122,11 @@ pub(crate) fn returned(core: &mut Core, lending: Option<Lending>) {
 /// The answer to a write of which the home has just learned, with the part of the file if that is given.
 pub(crate) fn written(core: &mut Core, id: InodeId, session: SessionId, reply: Reply) -> Reply {
     let Reply::Written { size } = reply else { return reply };
-    if !core.state.config.writes.lends()
-        || !core.state.lending.wrote(id, session)
-        || pages::may_be_changed(core, id, session)
-    {
+    if !core.state.config.writes.lends() || pages::may_be_changed(core, id, session) {
+        return reply;
+    }
+    let is_wanted = core.state.lending.wrote(id);
+    if !is_wanted && core.state.lent.of(id).is_none() {
         return reply;
     }
     match holders::give(core, id, session, false) {
@@ -154,12 +157,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_writer_gets_the_part_and_two_in_turns_do_not() {
+    fn who_writes_gets_the_part_until_somebody_wants_to_know() {
         let (id, mut policy) = (InodeId(7), Policy::default());
-        assert!(!policy.wrote(id, SessionId(1)));
-        assert!(policy.wrote(id, SessionId(1)));
-        for session in [2, 1, 2, 1] {
-            assert!(!policy.wrote(id, SessionId(session)));
+        let not_lent = |policy: &mut Policy| (0..).take_while(|_| !policy.wrote(id)).count();
+        assert_eq!((not_lent(&mut policy), not_lent(&mut policy)), (1, 0));
+        for more in [4, 8] {
+            let row = policy.row(id);
+            *row = row.recalled();
+            assert_eq!(not_lent(&mut policy), more - 1);
         }
     }
 
@@ -167,9 +172,9 @@ mod tests {
     fn what_is_remembered_of_writers_is_bounded() {
         let mut policy = Policy::default();
         for id in 0..3 * FILES_MAX as u64 {
-            policy.wrote(InodeId(id), SessionId(1));
+            policy.wrote(InodeId(id));
             policy.made(SessionId(id as u32));
-            assert!(policy.writers.len() <= FILES_MAX && policy.makers.len() <= SESSIONS_MAX);
+            assert!(policy.rows.len() <= FILES_MAX && policy.makers.len() <= SESSIONS_MAX);
         }
     }
 

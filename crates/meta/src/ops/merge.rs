@@ -28,7 +28,9 @@ use onpath_wire::reply::Reply;
 pub(crate) async fn run(cx: &Cx, from: NodeId, seq: RequestSeq, merge: Merge) {
     let Some(data) = merge.data() else { return of_node(cx, from, seq, &merge) };
     named::lock_inode(cx, data.inode, Mode::Exclusive).await;
-    if matches!(merge, Merge::Written { .. }) {
+    if let Merge::Written { beside, .. } = merge
+        && (beside || cx.with(|core| holders::may_be_of_former_term(&core.state, data.inode)))
+    {
         holders::take_back(cx, data.inode).await; // the answer tells the size
     }
     cx.with(|core| {
@@ -182,8 +184,9 @@ fn has_heard(core: &mut Core, data: DataId, cut: u32, end: u64, recorded: Record
 
 /// Answers to a write; true unless it was answered before.
 fn step(core: &mut Core, cx: &Cx, merge: &Merge) -> bool {
-    let &Merge::Written { data, cut, end, blocks, version, session, request, oldest, kill_suidgid, append, again } =
-        merge
+    let &Merge::Written {
+        data, cut, end, blocks, version, session, request, oldest, kill_suidgid, append, again, ..
+    } = merge
     else {
         return false;
     };

@@ -296,6 +296,7 @@ fn bytes_of_a_file_that_is_gone_are_dropped_even_after_a_crash() {
         kill_suidgid: false,
         append: None,
         again: None,
+        beside: false,
     };
     let drops = |alone: &Alone| {
         let effects = alone.records.iter().flat_map(|record| &record.effects);
@@ -345,6 +346,7 @@ fn a_forgotten_generation_is_void() {
             kill_suidgid: false,
             append: None,
             again: None,
+            beside: false,
         };
         alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(seq), &merge);
         assert_eq!(alone.last.take(), Some(answer));
@@ -377,6 +379,7 @@ fn blocks_that_a_power_loss_took_are_counted_again() {
         kill_suidgid: false,
         append: None,
         again: None,
+        beside: false,
     };
     alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(1), &written);
     let before = blocks(&mut alone, 3);
@@ -407,6 +410,7 @@ fn what_is_repeated_changes_no_more_than_the_count_of_blocks() {
             kill_suidgid: false,
             append: None,
             again: None,
+            beside: false,
         };
         alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(call), &written);
         alone.inode(data.inode)
@@ -445,6 +449,7 @@ fn a_write_of_a_forgotten_session_moves_times_only_if_it_was_not_heard_of() {
             kill_suidgid: true,
             append: None,
             again,
+            beside: false,
         };
         alone.hear(MessageKind::Data, NodeId::data(0), RequestSeq(u64::from(call)), &written);
         let answered = matches!(alone.replies.pop(), Some((RequestSeq(2), Reply::Written { .. })));
@@ -498,6 +503,7 @@ fn an_append_that_a_power_loss_took_is_taken_back() {
         kill_suidgid: false,
         append: Some(from),
         again: None,
+        beside: false,
     };
     let undone =
         |request, from, end| UndoneAppend { at: 20, from, end, session: SessionId(1), request: RequestSeq(request) };

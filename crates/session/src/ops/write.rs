@@ -15,7 +15,7 @@ use crate::ops::{exact, pages};
 use crate::state::{Job, State, WaitKey};
 use bytes::Bytes;
 use onpath_kernel::Core;
-use onpath_wire::data::{DataReply, DataRequest};
+use onpath_wire::data::{DataReply, DataRequest, MergePart};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{DataId, InodeId, RecordSeq};
 use onpath_wire::limits::{FILE_BYTES_MAX, IO_BYTES_MAX};
@@ -151,8 +151,10 @@ pub(crate) async fn change_once(
         let size = match answered {
             Ok(DataAnswer::Home(Reply::Written { size } | Reply::WrittenBesidePages { size, .. })) => Some(size),
             Ok(DataAnswer::Home(Reply::WrittenLent { size, part })) => {
+                // Answers to writes that are under way together come in any order.
                 if let Some(inode) = core.state.opens.inode(id) {
-                    inode.part = Some(Box::new(part));
+                    let had = inode.part.as_deref().copied().unwrap_or_default();
+                    inode.part = Some(Box::new(MergePart { stamp: part.stamp.max(had.stamp), ..part.max(had) }));
                 }
                 Some(size)
             }

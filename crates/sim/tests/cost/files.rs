@@ -73,6 +73,19 @@ fn an_entry_that_is_not_free_sends_a_write_to_the_home() {
     assert!(theirs.switched["install_other_epoch"] > 0, "{theirs:?}");
 }
 
+/// However many writes of a file are under way, of whichever sessions, its data node answers them.
+#[test]
+fn many_writes_of_one_file_are_answered_by_its_data_node() {
+    let one = FilesShape { shared: true, files: 1, blocks: 4 };
+    for (clients, window) in [(1, 8), (8, 1), (4, 4)] {
+        let load = Load::Closed { clients, window };
+        // So far away that it never has more to tell its home than it may.
+        let config = distant(Tracking::Network, Writes::Visible);
+        let measured = run(ModelConfig { load, link_ns: 4 * LINK_NS, ..config }, one, WRITES);
+        assert_eq!(measured.written, 400, "{clients} with {window} each: {measured:?}");
+    }
+}
+
 #[test]
 fn a_read_asks_the_home_and_the_data_node() {
     let reads = Accesses { reads: 1.0, ..WRITES };

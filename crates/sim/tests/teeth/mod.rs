@@ -146,12 +146,17 @@ type Shape = fn(u64) -> SimConfig;
 /// A bug of data nodes, the scenario that needs its rule, and a shape of which random seeds notice it too, if they do.
 type BugOfData = (OfData, fn(), Option<Shape>);
 
-const OF_DATA_NODES: [BugOfData; 7] = [
+const OF_DATA_NODES: [BugOfData; 8] = [
     (OfData::FloorsForgotten, visible::a_part_that_was_taken_back_is_worth_nothing, Some(shapes::lent)),
     (
         OfData::PartsOfFormerLife,
         visible::a_restarted_data_node_takes_no_part_that_it_may_have_given_back,
         Some(shapes::lent),
+    ),
+    (
+        OfData::TakesUpBesideChain,
+        visible::network::what_is_answered_after_a_write_of_the_home_is_of_a_later_time,
+        Some(shapes::lent_in_two_phases),
     ),
     (OfData::HandsOverNothing, visible::what_a_data_node_has_answered_is_shown, Some(shapes::lent)),
     (OfData::AnsweredForgotten, visible::a_repeated_write_that_was_answered_is_answered_again, None),

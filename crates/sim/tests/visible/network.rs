@@ -5,7 +5,7 @@ use onpath_session::fs::{FsOp, FsReply, OpenMode};
 use onpath_sim::model::Caller;
 use onpath_sim::scenario::Scenario;
 use onpath_sim::world::HoldId;
-use onpath_wire::data::DataRequest;
+use onpath_wire::data::{DataRequest, Merge};
 use onpath_wire::ids::{InodeId, NodeId};
 use onpath_wire::request::{SetAttr, set};
 
@@ -44,6 +44,25 @@ pub(crate) fn the_table_shows_what_is_pending() {
     }
     assert_eq!(pair.sc.world.held(questions), 0);
     assert!(pair.installs() >= 5, "{:?}", pair.sc.world.switch_counters());
+}
+
+/// V-1: the home of a file answers a write, and moves its times on. The data node, which has yet to hear of that, answers nothing before, also not
+/// what another session writes that has the part.
+#[test]
+pub(crate) fn what_is_answered_after_a_write_of_the_home_is_of_a_later_time() {
+    let mut pair = Pair::without_pages(Scenario::lending_in_network(1));
+    let late = pair.sc.hold(|m| matches!(m.merge(), Some(Merge::Written { end: 5_100, .. })));
+    let first = pair.begin_write(5_000);
+    pair.write_by(1, 0);
+    let heard = pair.sc.hold(|m| m.peer().is_some() && m.to() == NodeId::data(DATA as u16));
+    pair.sc.let_go(late);
+    assert!(matches!(pair.answer(first), Some(Ok(FsReply::Written(100)))));
+    let shown = pair.shown_to(0);
+    let last = pair.begin_write_by(1, 200);
+    assert!(pair.answer(last).is_none());
+    pair.sc.let_go(heard);
+    assert!(matches!(pair.answer(last), Some(Ok(FsReply::Written(100)))));
+    assert!(pair.shown_to(0).mtime > shown.mtime);
 }
 
 /// V-9: where nothing is pending the home has learned all.
