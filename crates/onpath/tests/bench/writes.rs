@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 fn ways_to_answer_writes_are_compared() {
     let dir = tempfile::tempdir().unwrap();
     let forms = ["chain", "two-phase", "owner", "owner-at-once", "network"];
-    let words = ["bench", "writes", "--operations", "200", "--rounds", "2", "--window", "8", "--json", "--forms"];
+    let words = ["bench", "writes", "--operations", "400", "--rounds", "2", "--window", "8", "--json", "--forms"];
     let forms_words = forms.join(",");
     let words =
         words.into_iter().chain([forms_words.as_str(), "--dir"]).map(OsStr::new).chain([dir.path().as_os_str()]);
