@@ -3,7 +3,7 @@
 use crate::dir::holders::Holder;
 use crate::ops::{self, Req, kinds};
 use crate::state::keys;
-use crate::{Cx, coord, dir, files, txn};
+use crate::{Cx, cached, coord, dir, files, txn};
 use onpath_wire::data::{Merge, Pending};
 use onpath_wire::ids::{DataId, InodeId, JobId, NodeId, RecordSeq, RequestSeq, SessionNumber, ShardId, Term, TxnId};
 use onpath_wire::innet::Fingerprint;
@@ -25,6 +25,10 @@ pub(crate) enum Job {
     Peer { from: ShardId, term: Term, seq: RequestSeq, peer: Box<Peer> },
     /// A message of a path node.
     PathNode { from: Holder, seq: RequestSeq, peer: Box<Peer> },
+    /// A controller wants the entry of a name to be filled.
+    Lend(Box<cached::Asked>),
+    /// It wants a lease.
+    CacheLease { from: NodeId, seq: RequestSeq, epoch: u16, numbers: bool, registry: u64 },
     /// Ask the owner for grants.
     AskGrant(InodeId),
     /// Answer those who waited for grants while a job ran.
@@ -122,6 +126,10 @@ impl Job {
                 Peer::PathLeaseAsk => cx.with(|core| dir::leases::asked(core, cx.op(), from.node, seq)),
                 _ => cx.with(|core| core.state.counters.malformed += 1),
             },
+            Job::Lend(asked) => Box::pin(cached::lend(&cx, *asked)).await,
+            Job::CacheLease { from, seq, epoch, numbers, registry } => {
+                coord::cache::asked(&cx, from, seq, epoch, numbers, registry);
+            }
             Job::AskGrant(dir) => dir::site::ask(&cx, dir).await,
             Job::GiveGrants(dir) => dir::owner::give_waiting(&cx, dir),
             Job::Conceal(dir) => dir::site::conceal(&cx, dir).await,

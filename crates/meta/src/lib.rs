@@ -2,11 +2,12 @@
 //!
 //! `ops` holds one file an operation and does not know how directories are tracked; `dir` is the paper
 //! (SwitchFS §5): grants, change-logs, collects; `txn` the two-phase commits; `coord` the coordinator module of
-//! the shard that owns slot 0; `state` what all of them change, by applying records only;
+//! the shard that owns slot 0; `cached` what the cache of a switch answers; `state` what all of them change, by applying records only;
 //! `survey` shows it to checks.
 
 pub mod access;
 mod bounds;
+mod cached;
 mod coord;
 mod dir;
 mod files;

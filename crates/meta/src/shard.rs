@@ -2,6 +2,7 @@
 
 use crate::Core;
 use crate::bounds::ShardBounds;
+use crate::cached::Asked;
 use crate::dir::epoch::Tracked;
 use crate::dir::holders::Holder;
 use crate::dir::owner::SyncPolicy;
@@ -265,7 +266,7 @@ impl Role for Shard {
 fn may_speak(kind: MessageKind, class: Option<NodeClass>) -> bool {
     match kind {
         MessageKind::Request => class == Some(NodeClass::Session),
-        MessageKind::Peer => matches!(class, Some(NodeClass::Shard | NodeClass::Path)),
+        MessageKind::Peer => matches!(class, Some(NodeClass::Shard | NodeClass::Path | NodeClass::Controller)),
         MessageKind::Data => class == Some(NodeClass::Data),
         MessageKind::PeerAnswer => {
             matches!(class, Some(NodeClass::Shard | NodeClass::Data | NodeClass::Switch | NodeClass::Path))
@@ -435,10 +436,32 @@ fn refuse(core: &mut Core, header: &Header, session: SessionId, is_remembered: b
     core.send_after(header.source, reply, RecordSeq(0), onpath_kernel::Need::ByDestination);
 }
 
+/// What a controller asks for.
+fn controller(core: &mut Core, header: &Header, peer: Peer) -> Result<(), onpath_wire::WireError> {
+    let (from, seq) = (header.source, header.seq);
+    match peer {
+        Peer::CacheLeaseAsk { epoch, numbers, registry } => {
+            core.start(Job::CacheLease { from, seq, epoch, numbers, registry });
+        }
+        Peer::Lend { parent, name, token, number, epoch } if token != 0 && number != 0 && epoch != 0 => {
+            let is_root = name.is_none();
+            if is_root != (parent == InodeId::NONE) || is_root && !core.state.is_home(InodeId::ROOT) {
+                return Err(onpath_wire::WireError::Bad("a name to be lent"));
+            }
+            core.start(Job::Lend(Box::new(Asked { from, seq, parent, name, token, number, epoch })));
+        }
+        _ => return Err(onpath_wire::WireError::Bad("a question of a controller")),
+    }
+    Ok(())
+}
+
 fn peer(core: &mut Core, header: &Header, packet: &Packet) -> Result<(), onpath_wire::WireError> {
     let mut r = Reader::new(packet.head.get(HEADER_BYTES..).unwrap_or_default());
     let peer = Peer::take(&mut r)?;
     r.finish()?;
+    if header.source.class() == Some(NodeClass::Controller) {
+        return controller(core, header, peer);
+    }
     let Some(from) = header.source.as_shard() else {
         let from = Holder { node: header.source, incarnation: header.term };
         if !core.state.config.map.path_nodes().any(|node| node == from.node) {

@@ -8,7 +8,7 @@ use crate::limits::{EARLY_INTERRUPTS_MAX, REQUESTS_RUNNING_MAX};
 use crate::ops::later::{self, tell_now, would_notice};
 use crate::ops::lock::{keep_window_open, resend_waits, wait_answered};
 use crate::ops::open::at_once;
-use crate::ops::{alone, anew, exact, pages};
+use crate::ops::{alone, anew, exact, hot, pages};
 use crate::running::Slot;
 use crate::session::{LostReason, SessionIn, SessionOut};
 use crate::state::{self, Job, Phase, State, WaitKey, wake_window};
@@ -226,6 +226,9 @@ fn receive(core: &mut Core<State>, packet: Packet) {
     core.state.observe(header.stamp, now);
     match (&header.of, header.source.class()) {
         (Of::Reply(replied), Some(NodeClass::Shard)) => receive_reply(core, &header, replied, packet),
+        (Of::Request(_), _) if header.source == core.state.node && hot::answered(&packet).is_some() => {
+            deliver(core, header.seq, packet);
+        }
         (Of::DataReply, Some(NodeClass::Data)) => receive_data_reply(core, &header, packet),
         (Of::DataReply, Some(NodeClass::Shard)) => receive_passed_on(core, &header, packet),
         // It executes nothing, so whichever life of it answers.

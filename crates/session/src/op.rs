@@ -5,7 +5,7 @@ use crate::limits::{
     BUSY_PAUSE_US, CALLER_ROUNDS_MAX, PATH_NODE_PATIENCE_US, PATH_NODE_SILENT_US, SOFT_TIMEOUT_US, UNREACHABLE_US,
 };
 use crate::ops::exact::Touched;
-use crate::ops::{alone, exact, kept};
+use crate::ops::{alone, exact, hot, kept};
 use crate::running::Slot;
 use crate::session::{CallerQuestion, ReadCaller, SessionOut};
 use crate::state::{State, WaitKey, header, wake_window, window_has_room};
@@ -159,6 +159,7 @@ impl Op {
             let (seq, packet) = answered?;
             self.answered = seq;
             let reply = packet.body::<Reply>().map_err(|_| Errno::EIO)?;
+            let reply = self.with(|core| hot::told(core, &self.body.request, reply))?;
             match self.with(|core| core.state.take_ticket(reply)).ok_or(Errno::EIO)? {
                 Reply::Failed { errno } => return Err(errno),
                 Reply::Refused { .. } => return Err(Errno::EPERM),
@@ -296,6 +297,21 @@ impl Op {
                 Err(Errno::EIO)
             }
         }
+    }
+
+    /// Sends a message that changes nothing, and waits for its answer at most for so long, microseconds.
+    pub(crate) async fn call_until(
+        &self,
+        to: NodeId,
+        patience_us: u64,
+        mut make: impl FnMut(&mut Core<State>, NodeId, RequestSeq) -> Packet,
+    ) -> Result<Option<Answer>, Errno> {
+        let deadline_us = self.admit(1).await?.min(self.with(|core| core.now.mono_us) + patience_us);
+        let make = |core: &mut Core<State>, to, seq| {
+            self.note_call(core, seq);
+            make(core, to, seq)
+        };
+        Ok(self.cx.call_all(&[to], deadline_us, make).await.pop())
     }
 
     /// Sends several messages at once; an answer that timed out (`soft`) is the caller's to judge.

@@ -7,6 +7,7 @@ use crate::opens::Opens;
 use crate::ops::alone::Alone;
 use crate::ops::exact::Changes;
 use crate::ops::halves::Halves;
+use crate::ops::hot::HotNames;
 use crate::ops::kept::Unsynced;
 use crate::planted::{self, Planted};
 use crate::running::{RunningTable, Slot};
@@ -223,6 +224,8 @@ pub(crate) struct State {
     /// Of every path node: until then, monotonic microseconds, it is not asked, since it has not answered.
     pub(crate) paths_silent_until_us: Vec<u64>,
     pub(crate) ways: Ways,
+    /// Inodes whose names a switch answers for.
+    pub(crate) hot: HotNames,
     /// Files made by the first half of an open(2).
     pub(crate) halves: Halves,
     /// Files made without a name.
@@ -284,6 +287,7 @@ impl State {
             last_ticket: 0,
             paths_silent_until_us: vec![0; config.map.path_nodes().count()],
             ways: Ways::new(config.kept_ways, shards),
+            hot: HotNames::default(),
             halves: Halves::new(),
             nameless: 0,
             releases: 0,

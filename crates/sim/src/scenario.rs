@@ -91,6 +91,11 @@ impl Scenario {
         Scenario::of(WorldConfig { sync, ..calm(shards) })
     }
 
+    /// The same with a switch that has a cache.
+    pub fn with_cache(shards: u16) -> Scenario {
+        Scenario::of(WorldConfig { form: Form::Network, cache: true, ..calm(shards) })
+    }
+
     /// The same with a path node.
     pub fn with_path_node(shards: u16) -> Scenario {
         Scenario::of(WorldConfig { path_nodes: 1, ..calm(shards) })

@@ -4,6 +4,7 @@
 mod alone;
 mod appends;
 mod bounds;
+mod cached;
 mod callers;
 mod checkers;
 mod cost;

@@ -157,7 +157,7 @@ fn write(handle: Handle, offset: u64) -> FsOp {
 }
 
 /// A session makes a call and waits for its answer.
-fn finish(sc: &mut Scenario, session: usize, op: FsOp) -> FsResult {
+pub(crate) fn finish(sc: &mut Scenario, session: usize, op: FsOp) -> FsResult {
     let unique = sc.world.system_call(session, 0, op);
     let until_ns = sc.world.now_ns() + ANSWERED_NS;
     while sc.world.now_ns() < until_ns {

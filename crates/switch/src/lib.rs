@@ -4,8 +4,10 @@
 //! volatile; a new [`Switch`] is a switch that was rebooted.
 
 pub use onpath_dataplane::Command;
-use onpath_dataplane::{Config, Copy, Counter, Port, Switch as Program};
+use onpath_dataplane::{CacheCommand as Cached, Config, Copy, Counter, Port, Switch as Program};
 use onpath_kernel::{Input, Need, Now, Output, Role};
+use onpath_wire::cached::{CacheCommand, CacheStatus};
+use onpath_wire::codec::Wire;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, RequestSeq, TrackingEpoch};
 use onpath_wire::innet::{INNET_UDP_PORT, InNet, InNetBytes};
@@ -45,7 +47,8 @@ pub trait Elsewhere: Send {
     fn counters(&self) -> Vec<(&'static str, u64)>;
 }
 
-/// By which packets of hosts come in, and those of others. Ports stand for cables; copies leave by one of their node's own.
+/// By which packets of hosts come in, and those of others. Ports stand for cables; copies leave by one of their node's own, and what a session
+/// asks the cache comes in by that of its own.
 const HOSTS: Port = Port(1);
 const ELSEWHERE: Port = Port(0);
 
@@ -85,6 +88,10 @@ pub struct Switch {
     /// The last command that began or completed an epoch of the dirty set, and of the visibility table: copies of older ones change nothing.
     last_command: RequestSeq,
     last_of_table: RequestSeq,
+    /// The same of the cache, and whether it was executed: it may be asked for again.
+    last_of_cache: (RequestSeq, bool),
+    /// The clock by which the cache's lease ends (D-73).
+    tick: u32,
     copies: Vec<Copy>,
     outputs: VecDeque<Output<()>>,
     malformed: u64,
@@ -113,6 +120,8 @@ impl Switch {
             program,
             last_command: RequestSeq(0),
             last_of_table: RequestSeq(0),
+            last_of_cache: (RequestSeq(0), false),
+            tick: 0,
             copies: Vec::new(),
             outputs: VecDeque::new(),
             malformed: 0,
@@ -138,20 +147,26 @@ impl Switch {
 
     /// Runs the in-network program on the payload of a packet; `out` is given the header of each copy and the node it is for: behind it
     /// comes what followed the header in `payload`. Only what comes from a host changes a register (D-44).
-    pub fn step(&mut self, from_host: bool, payload: &[u8], mut out: impl FnMut(NodeId, &InNetBytes)) {
+    pub fn step(&mut self, from_host: bool, payload: &[u8], out: impl FnMut(NodeId, &InNetBytes)) {
+        self.step_from(if from_host { HOSTS } else { ELSEWHERE }, payload, out);
+    }
+
+    fn step_from(&mut self, port: Port, payload: &[u8], mut out: impl FnMut(NodeId, &InNetBytes)) {
         let Place::Here(program) = &mut self.program else { return };
         self.copies.clear();
-        program.step(if from_host { HOSTS } else { ELSEWHERE }, INNET_UDP_PORT, payload, &mut self.copies);
+        program.step(port, INNET_UDP_PORT, payload, &mut self.copies);
         self.copies.iter().for_each(|copy| out(NodeId(copy.node), &copy.header));
     }
 
     fn packet(&mut self, packet: &Packet, innet: &InNet) {
         let mut outputs = std::mem::take(&mut self.outputs);
         // Whoever gives it to this role has looked who sends it; a session changes nothing.
-        let from_host = packet
-            .header()
-            .is_ok_and(|header| matches!(header.source.class(), Some(NodeClass::Shard | NodeClass::Data)));
-        self.step(from_host, &innet.bytes(), |to, header| {
+        let port = packet.header().map_or(ELSEWHERE, |header| match header.source.class() {
+            Some(NodeClass::Shard | NodeClass::Data) => HOSTS,
+            Some(NodeClass::Session) => Port(header.source.0),
+            _ => ELSEWHERE,
+        });
+        self.step_from(port, &innet.bytes(), |to, header| {
             let header =
                 InNet::of_bytes(header).expect("a copy has the header of its packet, and what a switch writes");
             let packet = packet.clone().through_switch(header);
@@ -174,15 +189,53 @@ impl Switch {
                 (&mut self.last_of_table, Command::VisibilityComplete(epoch.0))
             }
             SwitchCommand::VisibilityClear => (&mut self.last_of_table, Command::VisibilityClear),
+            SwitchCommand::Cache { command } => {
+                if seq > self.last_of_cache.0 {
+                    self.last_of_cache = (seq, self.cache(command));
+                }
+                return seq == self.last_of_cache.0 && self.last_of_cache.1;
+            }
         };
         let newest = seq > *last;
         *last = (*last).max(seq);
         !newest || self.program.control(&command)
     }
 
+    /// Executes a command of the cache; false if it is refused, or in the middle of what it takes.
+    fn cache(&mut self, command: CacheCommand) -> bool {
+        let Place::Here(program) = &mut self.program else { return false };
+        let mut all = |commands: &[Cached]| commands.iter().all(|&one| program.control(&Command::Cache(one)).is_ok());
+        let port = |session: NodeId| Port(session.0);
+        match command {
+            CacheCommand::Status => true,
+            CacheCommand::Begin { epoch, until } => all(&[Cached::Off, Cached::Empty, Cached::Begin { epoch, until }]),
+            CacheCommand::Renew { epoch, until } => all(&[Cached::Renew { epoch, until }]),
+            CacheCommand::End => all(&[Cached::Off, Cached::Empty]),
+            CacheCommand::Admit { epoch, key, token, index, number } => {
+                all(&[Cached::Stamp { epoch, index, number }, Cached::Admit { epoch, key, token, index, number }])
+            }
+            CacheCommand::Evict { epoch, key, token, index } => {
+                all(&[Cached::Evict { epoch, key, token }, Cached::Stamp { epoch, index, number: 0 }])
+            }
+            CacheCommand::List { session } => all(&[Cached::Any { port: port(session) }]),
+            CacheCommand::Unlist { session } => all(&[Cached::Unlist { port: port(session) }]),
+        }
+    }
+
+    /// What the cache's control plane is told; nothing of a program that has no cache here.
+    fn cache_status(&mut self, done: bool) -> Option<CacheStatus> {
+        let Place::Here(program) = &self.program else { return None };
+        Some(CacheStatus { boot: self.config.boot, epoch: program.lease().epoch, tick: self.tick, done })
+    }
+
     fn command(&mut self, header: &Header, command: SwitchCommand) {
-        if !self.execute(header.seq, command) {
+        let done = self.execute(header.seq, command);
+        if !done {
             self.malformed += 1; // the answer says what is so
+        }
+        if let SwitchCommand::Cache { .. } = command {
+            let status = self.cache_status(done);
+            return status.into_iter().for_each(|status| self.answer(header, &status));
         }
         let state = match command {
             SwitchCommand::VisibilityStatus
@@ -193,10 +246,13 @@ impl Switch {
         };
         // One that cannot be asked is gone, and whoever waits for the answer sees that.
         let Some((epoch, complete)) = state else { return };
-        let status = SwitchStatus { boot: self.config.boot, epoch: TrackingEpoch(epoch), complete };
+        self.answer(header, &SwitchStatus { boot: self.config.boot, epoch: TrackingEpoch(epoch), complete });
+    }
+
+    fn answer(&mut self, header: &Header, status: &impl Wire) {
         let mut answer = Header::new(MessageKind::PeerAnswer, self.config.node, header.seq);
         answer.cluster = self.config.cluster;
-        let packet = Packet::new(&answer, &status);
+        let packet = Packet::new(&answer, status);
         let to = header.source;
         self.outputs.push_back(Output::Send { to, packet, after: RecordSeq(0), need: Need::ByDestination });
     }
@@ -206,7 +262,11 @@ impl Role for Switch {
     type In = ();
     type Out = ();
 
-    fn handle(&mut self, _now: Now, input: Input<()>) {
+    fn handle(&mut self, now: Now, input: Input<()>) {
+        self.tick = (u128::from(now.mono_us) * 1_000 >> 16) as u32;
+        if let Place::Here(program) = &mut self.program {
+            program.control(&Command::Cache(Cached::Clock(self.tick))).expect("a clock may stand anywhere");
+        }
         let Input::Packet(packet) = input else { return };
         if let Some(innet) = packet.innet.as_deref().copied().filter(|innet| innet.common().result == 0) {
             return self.packet(&packet, &innet);
@@ -230,6 +290,7 @@ impl Role for Switch {
 mod tests {
     use super::*;
     use onpath_wire::ids::{SessionId, ShardId};
+    use onpath_wire::innet::cache::{Asker, CacheResult, EntryOf, EntryValue, Purpose};
     use onpath_wire::innet::{EntryName, Metadata};
 
     const SWITCH: NodeId = NodeId::SWITCH;
@@ -242,7 +303,11 @@ mod tests {
     }
 
     fn say(switch: &mut Switch, packet: Packet) -> Vec<(NodeId, Packet)> {
-        switch.handle(Now { mono_us: 0, wall_ns: 0 }, Input::Packet(packet));
+        say_at(switch, 0, packet)
+    }
+
+    fn say_at(switch: &mut Switch, mono_us: u64, packet: Packet) -> Vec<(NodeId, Packet)> {
+        switch.handle(Now { mono_us, wall_ns: 0 }, Input::Packet(packet));
         told(switch)
     }
 
@@ -251,6 +316,55 @@ mod tests {
         let answers = say(switch, Packet::new(&header, &command));
         let status: SwitchStatus = answers[0].1.body().expect("a status");
         (status.epoch.0, status.complete)
+    }
+
+    /// A name that a command names is answered to the sessions that are listed, as long as the lease lasts.
+    #[test]
+    fn a_name_that_was_admitted_and_filled_is_answered() {
+        let mut switch = Switch::new(SwitchConfig::whole(SWITCH, 1, 1));
+        let (controller, home, session) = (NodeId::controller(0), ShardId(0), NodeId::session(SessionId(5)));
+        let of = EntryOf { key: 77, token: 3, number: 9, revision: 1 };
+        let command = |switch: &mut Switch, seq, command| {
+            let header = Header::new(MessageKind::Switch, controller, RequestSeq(seq));
+            let answers = say(switch, Packet::new(&header, &SwitchCommand::Cache { command }));
+            let status: CacheStatus = answers[0].1.body().expect("a status");
+            (status.epoch, status.done)
+        };
+        let admit = CacheCommand::Admit { epoch: 4, key: of.key, token: of.token, index: 0, number: of.number };
+        assert_eq!(command(&mut switch, 1, admit), (0, false), "there is no epoch");
+        assert_eq!(command(&mut switch, 2, CacheCommand::Begin { epoch: 4, until: 1_000 }), (4, true));
+        assert_eq!(command(&mut switch, 3, admit), (4, true));
+        assert_eq!(command(&mut switch, 3, admit), (4, true), "asked for again");
+        assert_eq!(command(&mut switch, 2, CacheCommand::Begin { epoch: 5, until: 1_000 }), (4, false), "late");
+        let value = EntryValue { parent: 1, id: 66, kind: 1, mode: 0o644, ..EntryValue::default() };
+        let fill = InNet::fill(1, 4, of, &value, home, controller);
+        let read = InNet::read(
+            1,
+            4,
+            (1, &[(of.key, of.token)]),
+            (Purpose::Stat, 0),
+            Asker { requester: session, uid: 1, gid: 1 },
+            NodeId::shard(home),
+        );
+        let by = |source, innet| {
+            let header = Header::new(MessageKind::Request, source, RequestSeq(1));
+            Packet::encoded(header.bytes().to_vec(), Default::default()).through_switch(innet)
+        };
+        let result = |copies: Vec<(NodeId, Packet)>| -> Vec<(NodeId, u8)> {
+            let of = |(to, packet): (NodeId, Packet)| (to, packet.innet.expect("it has its header").common().result);
+            copies.into_iter().map(of).collect()
+        };
+        let missed = [(NodeId::shard(home), CacheResult::Miss as u8)];
+        assert_eq!(result(say(&mut switch, by(session, read))), missed, "not listed");
+        assert_eq!(command(&mut switch, 4, CacheCommand::List { session }), (4, true));
+        assert!(say(&mut switch, by(session, fill)).is_empty(), "only hosts fill");
+        assert_eq!(result(say(&mut switch, by(session, read))), missed);
+        assert_eq!(result(say(&mut switch, by(NodeId::shard(home), fill))), [(controller, CacheResult::Filled as u8)]);
+        let answers = say(&mut switch, by(session, read));
+        assert!(matches!(answers[0].1.innet.as_deref(), Some(InNet::Cache(cache)) if cache.answer() == Some(value)));
+        assert_eq!(result(answers), [(session, CacheResult::Answered as u8)]);
+        assert_eq!(result(say_at(&mut switch, 66_000, by(session, read))), missed, "the lease is over");
+        assert_eq!(result(say(&mut switch, by(session, read))), missed, "for good");
     }
 
     /// Commands of one structure leave the other alone, and copies of older ones change nothing.

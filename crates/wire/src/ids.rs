@@ -260,7 +260,7 @@ impl InodeId {
     }
 }
 
-/// What kind of role an address belongs to. Reserved numbers: 6 controller, 7 log, 8 index, 9 host, 10 keeper.
+/// What kind of role an address belongs to. Reserved numbers: 7 log, 8 index, 9 host, 10 keeper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeClass {
     /// A metadata shard.
@@ -273,6 +273,8 @@ pub enum NodeClass {
     Switch,
     /// A path node.
     Path,
+    /// What decides which names a switch answers.
+    Controller,
 }
 
 impl NodeId {
@@ -306,6 +308,11 @@ impl NodeId {
         NodeId(5 << 24 | u32::from(number))
     }
 
+    /// Address of the controller beside a switch.
+    pub fn controller(number: u16) -> NodeId {
+        NodeId(6 << 24 | u32::from(number))
+    }
+
     /// The class of the role, or nothing for an address of no known class.
     pub fn class(self) -> Option<NodeClass> {
         match self.0 >> 24 {
@@ -314,6 +321,7 @@ impl NodeId {
             3 => Some(NodeClass::Session),
             4 => Some(NodeClass::Switch),
             5 => Some(NodeClass::Path),
+            6 => Some(NodeClass::Controller),
             _ => None,
         }
     }

@@ -6,6 +6,7 @@
 
 pub mod acl;
 pub mod attr;
+pub mod cached;
 pub mod caller;
 pub mod checksum;
 pub mod codec;

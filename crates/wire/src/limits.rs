@@ -165,6 +165,17 @@ pub const SEGMENT_BYTES: u64 = 16 << 20;
 /// Largest journal batch, bytes.
 pub const BATCH_BYTES_MAX: usize = 8 << 20;
 
+/// A switch answers from its cache for so long after a lease was asked for, milliseconds (C-4).
+pub const CACHE_LEASE_MS: u64 = 300;
+/// Numbers of entries that the coordinator gives a controller at a time.
+pub const ENTRY_NUMBERS: u32 = 4_096;
+/// Names that a home has lent to the cache of a switch.
+pub const LENT_NAMES_MAX: usize = 65_536;
+/// Names of which a session knows how a switch is asked.
+pub const HOT_NAMES_MAX: usize = 4_096;
+/// Sessions that a switch answers: the first ones of the registry.
+pub const CACHE_SESSIONS_MAX: usize = 4_096;
+
 /// Memory that each object of a bounded table takes at most, bytes: what `onpath status` multiplies. Hash tables are counted
 /// half full. Names, inodes and listings, of which there is one a file, are not in here.
 pub mod memory {

@@ -8,6 +8,7 @@ pub use txn::{InodeChange, PartState, TxnPart};
 
 use crate::acl::Acls;
 use crate::attr::AttrWire;
+use crate::cached::{CacheLease, NotLent};
 use crate::caller::Caller;
 use crate::data::MergePart;
 use crate::errno::Errno;
@@ -434,6 +435,38 @@ wire_enum! {
             parts: Vec<DirPath>,
             /// Where to go on; none at the end.
             next: Option<PathsFrom>,
+        },
+        /// Controller → coordinator module: a lease for the cache (C-4). A call; answered `CacheLease`.
+        53 => CacheLeaseAsk {
+            /// The epoch to be prolonged; 0: a new one.
+            epoch: u16,
+            /// Numbers of entries are wanted, too.
+            numbers: bool,
+            /// The state of the registry of sessions that it knows.
+            registry: u64,
+        },
+        /// The lease.
+        54 => CacheLease {
+            /// It.
+            lease: CacheLease,
+        },
+        /// Controller → name's site: fill the entry of this name (C-5). A call; answered by the fill, through the switch, or `NotLent`.
+        55 => Lend {
+            /// The directory of the name; 0: the root's own entry.
+            parent: InodeId,
+            /// The name; none of the root's own entry.
+            name: Option<Name>,
+            /// Its token, not 0.
+            token: u8,
+            /// Number of the entry, not 0.
+            number: u32,
+            /// The epoch.
+            epoch: u16,
+        },
+        /// It is not filled.
+        56 => NotLent {
+            /// Why.
+            why: NotLent,
         },
         /// Restarted coordinator module → everybody: turns at renaming directories that were given in earlier terms count no more.
         /// A call; answered `Done` when the last one that counted is over.

@@ -1,6 +1,7 @@
 //! What a metadata shard answers to a session.
 
 use crate::attr::AttrWire;
+use crate::cached::Hot;
 use crate::codec::{Blob, Wire};
 use crate::data::MergePart;
 use crate::errno::Errno;
@@ -280,6 +281,13 @@ wire_enum! {
             /// Directories to be forgotten: all that are kept, if this is none.
             dirs: Option<Vec<InodeId>>,
         },
+        /// One of the other replies to a `Lookup`, of a name that a switch answers for.
+        58 => Hot {
+            /// How it is asked.
+            hot: Hot,
+            /// The reply, as bytes, so that none is inside of another.
+            reply: Blob,
+        },
         /// As `Done`, and a loss of power of others takes it, too, until it is on their stable storage: it rests on these records.
         53 => DoneOn {
             /// One of each.
@@ -309,9 +317,9 @@ impl Reply {
         }
     }
 
-    /// The reply in a [`Reply::Shown`] or a [`Reply::Led`].
+    /// The reply in a [`Reply::Shown`], a [`Reply::Led`] or a [`Reply::Hot`].
     pub fn inside(reply: &Blob) -> Option<Reply> {
-        let is_whole = |reply: &Reply| !matches!(reply, Reply::Shown { .. } | Reply::Led { .. });
+        let is_whole = |reply: &Reply| !matches!(reply, Reply::Shown { .. } | Reply::Led { .. } | Reply::Hot { .. });
         Reply::from_bytes(&reply.0).ok().filter(is_whole)
     }
 }

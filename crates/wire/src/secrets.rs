@@ -167,6 +167,11 @@ impl Placement {
         hash_of(&self.0, parent, name)
     }
 
+    /// By what a switch knows a name (C-1): not 0, which is the root's own.
+    pub fn cache_key(&self, parent: InodeId, name: &[u8]) -> u64 {
+        self.hash(parent, name).max(1)
+    }
+
     /// The slot at which a name lives (`spread` = 1).
     #[inline]
     pub fn site(&self, parent: InodeId, name: &[u8]) -> Slot {

@@ -1,5 +1,6 @@
 //! How directories are tracked: epochs, forms, and what the coordinator says to the switch's control plane.
 
+use crate::cached::CacheCommand;
 use crate::codec::{Reader, Wire, WireError};
 use crate::ids::{NodeId, ShardId, Term, TrackingEpoch};
 use crate::innet::{ENTRY_BITS, EntryName, Fingerprint, INDEX_BITS};
@@ -244,6 +245,11 @@ wire_enum! {
         },
         /// Empty the visibility table, which has no epoch.
         8 => VisibilityClear,
+        /// Of the cache; answered by [`CacheStatus`](crate::cached::CacheStatus).
+        9 => Cache {
+            /// Which.
+            command: CacheCommand,
+        },
     }
 }
 

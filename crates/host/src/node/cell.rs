@@ -35,6 +35,7 @@ pub(super) fn name(address: NodeId) -> String {
         Some(NodeClass::Session) => "session",
         Some(NodeClass::Switch) => "switch",
         Some(NodeClass::Path) => "path",
+        Some(NodeClass::Controller) => "controller",
         None => "unknown",
     };
     format!("{class}-{}", address.number())

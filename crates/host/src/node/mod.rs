@@ -174,7 +174,7 @@ impl NodeBuilder {
             Some(NodeClass::Switch) => Some(&mut self.switches),
             Some(NodeClass::Path) => Some(&mut self.paths),
             Some(NodeClass::Session) => None,
-            None => panic!("{address:?} is no address of a role"),
+            Some(NodeClass::Controller) | None => panic!("{address:?} is no address of a role that runs here"),
         };
         let taken = match table {
             Some(table) => {
@@ -357,6 +357,7 @@ impl Node {
             NodeClass::Data => self.data.get(number).copied().flatten(),
             NodeClass::Switch => self.switches.get(number).copied().flatten(),
             NodeClass::Path => self.paths.get(number).copied().flatten(),
+            NodeClass::Controller => None,
             NodeClass::Session => {
                 let is_it = |(address, _): &&(AtomicU32, usize)| address.load(Ordering::Acquire) == to.0;
                 self.sessions.iter().find(is_it).map(|(_, index)| *index)

@@ -66,7 +66,9 @@ fn session_of(endpoint: EndpointId) -> Option<SessionId> {
 fn endpoint_of(node: NodeId) -> Option<EndpointId> {
     match node.class()? {
         NodeClass::Session => node.as_session().map(endpoint_of_session),
-        NodeClass::Data | NodeClass::Switch | NodeClass::Path => Some(EndpointId(node.number())),
+        NodeClass::Data | NodeClass::Switch | NodeClass::Path | NodeClass::Controller => {
+            Some(EndpointId(node.number()))
+        }
         NodeClass::Shard => None,
     }
 }

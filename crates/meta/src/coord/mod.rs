@@ -1,6 +1,7 @@
 //! The coordinator module: sessions, directory renames and tracking epochs, at the shard that owns slot 0 (design.md, "Roles and operations").
 
 pub(crate) mod alone;
+pub(crate) mod cache;
 pub(crate) mod renames;
 pub(crate) mod sessions;
 pub(crate) mod tracking;
@@ -47,6 +48,10 @@ pub(crate) struct Coordinator {
     watches_switch: bool,
     /// What data nodes are told of tracking epochs.
     tracked: tracking::DataNodes,
+    /// The lease of the cache.
+    cache: cache::Lease,
+    /// Changes of the registry in this term.
+    changes: u32,
 }
 
 /// Whether a shard has asked in a later term than that of this attempt.
@@ -57,6 +62,7 @@ fn is_outlived(terms: &BTreeMap<ShardId, Term>, from: ShardId, guard: TxnId) -> 
 impl Coordinator {
     /// A record says that a session lives or is dead.
     pub(crate) fn registered(&mut self, session: SessionId, member: &Member) {
+        self.changes = self.changes.wrapping_add(1);
         if member.alive || self.is_alive(member.number) {
             self.sessions.insert(session, member.clone());
         } else {
@@ -105,6 +111,7 @@ impl Coordinator {
     /// After a restart every live session gets a full lease to come back, but those that were in this process have ended with it. Those
     /// that are dead, of whom not everybody has heard.
     pub(crate) fn begin(&mut self, term: Term, now_us: u64) -> Vec<SessionNumber> {
+        self.cache.begin(now_us);
         self.presume_alone(term, now_us);
         self.turns.begin(term);
         let mut dead = vec![];

@@ -17,6 +17,7 @@ mod sound;
 mod status;
 mod writes;
 
+use crate::cached::Cached;
 use crate::coord::Coordinator;
 use crate::coord::renames::Turn;
 use crate::dir::Directories;
@@ -64,6 +65,7 @@ pub(crate) struct State {
     pub(crate) living: Living,
     pub(crate) opens: Opens,
     pub(crate) lent: Lent,
+    pub(crate) cached: Cached,
     pub(crate) lending: Policy,
     /// Of what bound sessions show.
     pub(crate) tickets: TicketKey,
@@ -206,6 +208,7 @@ impl State {
             living: Living::default(),
             opens: Opens::default(),
             lent: Lent::default(),
+            cached: Cached::default(),
             lending: Policy::default(),
             tickets: config.inner.tickets(),
             writers: Writers::default(),

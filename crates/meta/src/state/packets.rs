@@ -132,10 +132,17 @@ pub(crate) fn shown_to<'a>(core: &mut Core, req: &Req, reply: &'a Reply) -> Cow<
         return Cow::Owned(Reply::Led { way: Way::clone(way), reply });
     }
     if req.bound.is_none() {
-        return Cow::Borrowed(reply);
+        return hot(core, reply).map_or(Cow::Borrowed(reply), Cow::Owned);
     }
     let marked = core.state.marked(reply).into_owned();
     Cow::Owned(bound::with_ticket(core, req, marked))
+}
+
+/// The reply about a name that a switch answers for.
+fn hot(core: &Core, reply: &Reply) -> Option<Reply> {
+    let Reply::Entry { attr, created: false, .. } = reply else { return None };
+    let hot = core.state.cached.hot(attr.id)?;
+    Some(Reply::Hot { hot, reply: Blob(core.state.marked(reply).to_bytes()) })
 }
 
 fn send_with_cut(core: &mut Core, op: OpId, to: NodeId, packet: Packet, raised: Option<RecordSeq>) {

@@ -9,6 +9,7 @@ mod deadlock;
 mod dir;
 pub(crate) mod exact;
 pub(crate) mod halves;
+pub(crate) mod hot;
 pub(crate) mod kept;
 pub(crate) mod later;
 mod lease;

@@ -103,6 +103,7 @@ impl Place {
                 data.start(now, Birth::NEVER, &mut |file, at, into| self.files.read(file, at, into));
             }
             Role::Path(path_node) => path_node.handle(now, Input::Tick),
+            Role::Controller(controller) => controller.handle(now, Input::Tick),
         }
     }
 
@@ -117,7 +118,7 @@ impl Place {
     pub(crate) fn speculated(&self) -> u64 {
         match &self.role {
             Role::Path(path_node) => path_node.speculated(),
-            Role::Shard(_) | Role::Data(_) => 0,
+            Role::Shard(_) | Role::Data(_) | Role::Controller(_) => 0,
         }
     }
 
@@ -125,7 +126,7 @@ impl Place {
     pub(crate) fn owed(&self) -> usize {
         match &self.role {
             Role::Data(data) => data.owed(),
-            Role::Shard(_) | Role::Path(_) => 0,
+            Role::Shard(_) | Role::Path(_) | Role::Controller(_) => 0,
         }
     }
 

@@ -400,5 +400,6 @@ fn of_stimulus(stimulus: &Stimulus, node: NodeId) -> (&'static str, u32) {
         Stimulus::Tick => (if of_data { DATA_TICK } else { TICK }, 0),
         Stimulus::Durable(_) => (if of_data { DATA_DURABLE } else { DURABLE }, 0),
         Stimulus::DiskDone(..) => (DISK, 0),
+        Stimulus::Told(_) => unreachable!("a model has no controller"),
     }
 }

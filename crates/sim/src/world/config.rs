@@ -30,6 +30,8 @@ pub struct WorldConfig {
     pub path_nodes: u16,
     /// Bytes of memory that each of them may take.
     pub path_bytes: usize,
+    /// The first switch has a cache, whose controller is in a process of its own, behind all others.
+    pub cache: bool,
     /// In what they keep directories.
     pub path_index: IndexKind,
     /// They ask for all when they start.
@@ -100,6 +102,7 @@ impl Default for WorldConfig {
             processes: 1,
             data_nodes: 2,
             path_nodes: 0,
+            cache: false,
             path_bytes: 1 << 20,
             path_index: IndexKind::Hi,
             path_loads: false,

@@ -16,6 +16,7 @@ impl Role {
             Role::Shard(shard) => shard.gauges(),
             Role::Data(data) => data.gauges(),
             Role::Path(path) => path.gauges(),
+            Role::Controller(controller) => controller.gauges(),
         }
     }
 }

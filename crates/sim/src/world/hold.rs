@@ -42,6 +42,11 @@ impl Message<'_> {
         self.flight.packet.wants_switch() && self.flight.packet.innet.as_ref().and_then(|innet| innet.op()) == Some(op)
     }
 
+    /// Whether a switch has yet to see it.
+    pub fn wants_switch(&self) -> bool {
+        self.flight.packet.wants_switch()
+    }
+
     /// What the switch has answered on its way.
     pub fn tracked(&self) -> Option<InNetResult> {
         self.flight.packet.innet.as_ref()?.result()

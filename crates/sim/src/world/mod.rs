@@ -43,7 +43,7 @@ use process::{Flight, Process};
 use queue::{Event, Queue};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use role::{Action, Stimulus, data_config, path_config, shard_config};
+use role::{Action, Stimulus, controller_config, data_config, path_config, shard_config};
 use sessions::SessionNode;
 use std::collections::{BTreeMap, VecDeque};
 use steer::Steered;
@@ -157,6 +157,9 @@ impl World {
             })
             .collect();
         processes.extend(map.path_nodes().map(|node| Process::new(vec![path_config(&config, &map, node)], Term(1), 0)));
+        if config.cache {
+            processes.push(Process::new(vec![controller_config(&map)], Term(1), 0));
+        }
         let checker = Checker::new(config.secrets().inner.listings(), map.clone(), processes.len());
         let mut world = World {
             rng,

@@ -18,6 +18,7 @@ fn who(node: NodeId) -> String {
         Some(NodeClass::Session) => "session",
         Some(NodeClass::Switch) => "switch",
         Some(NodeClass::Path) => "path node",
+        Some(NodeClass::Controller) => "controller",
         None => "nobody",
     };
     format!("{class} {}", node.number())

@@ -118,7 +118,7 @@ impl Process {
         }
         let reserved = |server: &Server| match &server.role {
             Role::Shard(shard) => shard.reserved(Counter::Births),
-            Role::Data(_) | Role::Path(_) => 0,
+            Role::Data(_) | Role::Path(_) | Role::Controller(_) => 0,
         };
         self.first_birth = Birth::after(self.servers.iter().map(reserved).max().unwrap_or(0));
         self.up = true;
@@ -159,7 +159,7 @@ impl Process {
                 match role {
                     Role::Data(data) => data.begin_tail(),
                     Role::Shard(shard) if self.lost_power => shard.begin_tail(),
-                    Role::Shard(_) | Role::Path(_) => {}
+                    Role::Shard(_) | Role::Path(_) | Role::Controller(_) => {}
                 }
             }
             role.recoverable()
@@ -187,7 +187,7 @@ impl Process {
                 let since = if all { first } else { Birth::NEVER };
                 data.start(now, since, &mut |file, offset, into| files.read(file, offset, into));
             }
-            Role::Path(_) => {}
+            Role::Path(_) | Role::Controller(_) => {}
         }
     }
 
@@ -200,7 +200,7 @@ impl Process {
         let of_role = |server: &Server| match &server.role {
             Role::Shard(shard) => of_shard(shard),
             Role::Data(data) => data.counters().skewed,
-            Role::Path(_) => 0,
+            Role::Path(_) | Role::Controller(_) => 0,
         };
         self.servers.iter().map(of_role).sum()
     }

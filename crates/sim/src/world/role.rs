@@ -1,6 +1,7 @@
 //! The roles that a process holds, behind one face.
 
 use super::{Commit, DATA_FILE_BLOCKS, WorldConfig};
+use onpath_controller::{Controller, ControllerConfig, ControllerIn};
 use onpath_data::{DataConfig, DataIn, DataNode, DataOut, DiskOp, DiskResult, Ticket};
 use onpath_index::Heap;
 use onpath_kernel::{Input, Need, Now, Output, Role as _};
@@ -18,6 +19,7 @@ pub(crate) enum RoleConfig {
     Shard(ShardConfig),
     Data(DataConfig),
     Path(PathConfig),
+    Controller(ControllerConfig),
 }
 
 impl RoleConfig {
@@ -26,6 +28,7 @@ impl RoleConfig {
             RoleConfig::Shard(config) => NodeId::shard(config.shard),
             RoleConfig::Data(config) => NodeId::data(config.node),
             RoleConfig::Path(config) => config.node,
+            RoleConfig::Controller(config) => config.node,
         }
     }
 
@@ -33,7 +36,7 @@ impl RoleConfig {
     pub(crate) fn has_one_journal(&self) -> bool {
         match self {
             RoleConfig::Shard(config) => config.one_journal,
-            RoleConfig::Data(_) | RoleConfig::Path(_) => false,
+            RoleConfig::Data(_) | RoleConfig::Path(_) | RoleConfig::Controller(_) => false,
         }
     }
 
@@ -47,6 +50,9 @@ impl RoleConfig {
             RoleConfig::Path(config) => {
                 Role::Path(Box::new(PathNode::new(PathConfig { term, ..config.clone() }, Heap)))
             }
+            RoleConfig::Controller(config) => {
+                Role::Controller(Box::new(Controller::new(ControllerConfig { term, ..config.clone() })))
+            }
         }
     }
 }
@@ -56,6 +62,7 @@ pub(crate) enum Role {
     Shard(Box<Shard>),
     Data(Box<DataNode>),
     Path(Box<PathNode>),
+    Controller(Box<Controller>),
 }
 
 /// What happens to a role.
@@ -64,6 +71,8 @@ pub(crate) enum Stimulus {
     Tick,
     Durable(RecordSeq),
     DiskDone(Ticket, DiskResult),
+    /// What its host tells a controller.
+    Told(ControllerIn),
 }
 
 /// What a role does.
@@ -74,12 +83,13 @@ pub(crate) enum Action {
     Disk { ticket: Ticket, op: DiskOp },
 }
 
-fn input<I>(stimulus: Stimulus, disk: impl FnOnce(Ticket, DiskResult) -> I) -> Input<I> {
+/// Of a role that takes nothing else.
+fn input<I>(stimulus: Stimulus) -> Input<I> {
     match stimulus {
         Stimulus::Packet(packet) => Input::Packet(packet),
         Stimulus::Tick => Input::Tick,
         Stimulus::Durable(seq) => Input::Durable(seq),
-        Stimulus::DiskDone(ticket, result) => Input::Own(disk(ticket, result)),
+        Stimulus::DiskDone(..) | Stimulus::Told(_) => unreachable!("it has no disk, and decides nothing"),
     }
 }
 
@@ -95,9 +105,16 @@ pub(crate) fn action<O>(output: Output<O>, own: impl FnOnce(O) -> Action) -> Act
 impl Role {
     pub(crate) fn handle(&mut self, now: Now, stimulus: Stimulus) {
         match self {
-            Role::Shard(shard) => shard.handle(now, input(stimulus, |_, _| unreachable!("shards have no disk"))),
-            Role::Data(data) => data.handle(now, input(stimulus, |ticket, result| DataIn::DiskDone { ticket, result })),
-            Role::Path(path) => path.handle(now, input(stimulus, |_, _| unreachable!("path nodes have no disk"))),
+            Role::Shard(shard) => shard.handle(now, input(stimulus)),
+            Role::Data(data) => match stimulus {
+                Stimulus::DiskDone(ticket, result) => data.handle(now, Input::Own(DataIn::DiskDone { ticket, result })),
+                stimulus => data.handle(now, input(stimulus)),
+            },
+            Role::Path(path) => path.handle(now, input(stimulus)),
+            Role::Controller(controller) => match stimulus {
+                Stimulus::Told(what) => controller.handle(now, Input::Own(what)),
+                stimulus => controller.handle(now, input(stimulus)),
+            },
         }
     }
 
@@ -108,6 +125,9 @@ impl Role {
                 Some(action(data.poll_output()?, |DataOut::Disk { ticket, op }| Action::Disk { ticket, op }))
             }
             Role::Path(path) => Some(action(path.poll_output()?, |()| unreachable!("path nodes have no own outputs"))),
+            Role::Controller(controller) => {
+                Some(action(controller.poll_output()?, |()| unreachable!("controllers have no own outputs")))
+            }
         }
     }
 
@@ -116,6 +136,7 @@ impl Role {
             Role::Shard(shard) => shard.next_deadline(),
             Role::Data(data) => data.next_deadline(),
             Role::Path(path) => path.next_deadline(),
+            Role::Controller(controller) => controller.next_deadline(),
         }
     }
 
@@ -129,7 +150,7 @@ impl Role {
         match self {
             Role::Shard(shard) => Some(&mut **shard),
             Role::Data(data) => Some(&mut **data),
-            Role::Path(_) => None,
+            Role::Path(_) | Role::Controller(_) => None,
         }
     }
 }
@@ -176,4 +197,10 @@ pub(super) fn path_config(config: &WorldConfig, map: &ClusterMap, node: NodeId) 
     let (cluster, term, key) = (1, Term(0), [7; 16]);
     let (memory_bytes, index, loads) = (config.path_bytes, config.path_index, config.path_loads);
     RoleConfig::Path(PathConfig { node, cluster, map: map.clone(), term, key, memory_bytes, index, loads })
+}
+
+/// The controller beside the first switch of a world.
+pub(super) fn controller_config(map: &ClusterMap) -> RoleConfig {
+    let (node, switch) = (NodeId::controller(0), NodeId::switch(0));
+    RoleConfig::Controller(ControllerConfig { node, switch, cluster: 1, map: map.clone(), term: Term(0) })
 }

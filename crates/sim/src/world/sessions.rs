@@ -230,7 +230,7 @@ impl World {
                     rest.files.extend(data.files().into_iter().map(|file| (server.node, file)));
                     rest.merges += data.pending_merges().len();
                 }
-                Role::Path(_) => {}
+                Role::Path(_) | Role::Controller(_) => {}
             }
         }
         rest
@@ -262,7 +262,7 @@ impl World {
         let mut servers = self.processes.iter().flat_map(|process| &process.servers);
         match &servers.find(|server| server.node == coordinator)?.role {
             Role::Shard(shard) => Some(shard.survey().sessions),
-            Role::Data(_) | Role::Path(_) => None,
+            Role::Data(_) | Role::Path(_) | Role::Controller(_) => None,
         }
     }
 

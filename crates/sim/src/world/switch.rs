@@ -1,13 +1,16 @@
 //! The switch between them: messages with an in-network header go to it first, and are lost with it.
 
 use super::World;
-use super::process::Flight;
+use super::process::{Flight, Server};
 use super::queue::Event;
-use onpath_kernel::{Input, Now, Output, Role};
+use super::role::{Role, Stimulus};
+use onpath_controller::ControllerIn;
+use onpath_kernel::{Input, Now, Output, Role as _};
 use onpath_meta::planted::{self, Planted};
 use onpath_switch::{Switch, SwitchConfig};
-use onpath_wire::ids::{NodeClass, NodeId};
+use onpath_wire::ids::{InodeId, NodeClass, NodeId};
 use onpath_wire::innet::{DirtySet, DirtySetOp, InNet};
+use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
 use onpath_wire::tracking::Form;
 use rand::Rng;
@@ -31,6 +34,28 @@ impl World {
         let stages = self.config.switch_stages;
         let config = SwitchConfig { node: NodeId::switch(number), cluster: CLUSTER, boot, stages };
         self.switches[usize::from(number)] = Some(Switch::new(config));
+    }
+
+    /// The controller of the first switch's cache is told to give a name an entry, if it runs: of a directory, or the root's own.
+    pub fn admit(&mut self, parent: InodeId, name: Option<Name>) {
+        if let Some(process) = self.process_at(NodeId::controller(0)) {
+            self.input(process, 0, Stimulus::Told(ControllerIn::Admit { parent, name }));
+        }
+    }
+
+    /// The process that has a role, while it runs.
+    pub fn process_at(&self, node: NodeId) -> Option<usize> {
+        let has = |server: &Server| server.node == node;
+        self.processes.iter().position(|process| process.servers.iter().any(has))
+    }
+
+    /// A figure of the controller; nothing while it is down.
+    pub fn counted_by_controller(&self, name: &str) -> Option<u64> {
+        let mut servers = self.processes.iter().flat_map(|process| &process.servers);
+        servers.find_map(|server| match &server.role {
+            Role::Controller(role) => role.status().into_iter().find(|(of, _)| *of == name).map(|(_, count)| count),
+            _ => None,
+        })
     }
 
     /// Whether the first switch is on.

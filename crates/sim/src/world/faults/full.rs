@@ -62,7 +62,7 @@ impl World {
             match &mut server.role {
                 Role::Shard(shard) => shard.set_full(process.full),
                 Role::Data(data) => data.disk_full(process.full),
-                Role::Path(_) => {}
+                Role::Path(_) | Role::Controller(_) => {}
             }
         }
     }

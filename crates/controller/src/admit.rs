@@ -1,0 +1,133 @@
+//! Names are given entries (C-5): first the switch has the name, with a stamp that says nothing, and then its home fills the entry.
+
+use crate::state::{Entry, Job, Named, PATIENCE_US, State, command};
+use onpath_kernel::{Answer, Core, Cx};
+use onpath_wire::cached::{CacheCommand, NotLent};
+use onpath_wire::header::MessageKind;
+use onpath_wire::ids::{InodeId, NodeId};
+use onpath_wire::innet::InNet;
+use onpath_wire::innet::cache::{CACHE_BITS, CacheResult, ROOT_KEY, ROOT_TOKEN};
+use onpath_wire::limits::OPERATIONS_MAX;
+use onpath_wire::packet::Packet;
+use onpath_wire::peer::Peer;
+
+/// How often a home is asked to fill an entry before that is given up.
+const TRIES_MAX: usize = 5;
+
+/// A name is wanted: it is admitted unless it is, or too many are under way.
+pub(crate) fn wanted(core: &mut Core<State>, what: Named) {
+    let state = &mut core.state;
+    let is_there = state.names.contains_key(&what) || state.admitting.contains(&what);
+    if !is_there && state.admitting.len() < OPERATIONS_MAX {
+        state.admitting.insert(what.clone());
+        core.start(Job::Admit(what));
+    }
+}
+
+/// What has become of a name.
+enum Became {
+    /// Its entry is filled.
+    Filled,
+    /// There is no entry.
+    None,
+}
+
+pub(crate) async fn run(cx: &Cx<State>, what: &Named) {
+    let became = admit(cx, what).await;
+    cx.with(|core| {
+        core.state.admitting.remove(what);
+        match became {
+            Became::Filled => core.state.counters.admitted += 1,
+            Became::None => core.state.counters.not_admitted += 1,
+        }
+    });
+}
+
+async fn admit(cx: &Cx<State>, what: &Named) -> Became {
+    let taken = cx.with(|core| Some((core.state.lease.epoch, take(core, what)?)));
+    let Some((epoch, entry)) = taken.filter(|(epoch, _)| *epoch != 0) else { return Became::None };
+    let Entry { key, token, index, number } = entry;
+    let status = command(cx, CacheCommand::Admit { epoch, key, token, index, number }).await;
+    // Of a silent switch it is not known whether the name has the entry: nobody else gets the index in this epoch.
+    let is_there = status.is_some_and(|status| status.done) && cx.with(|core| core.state.lease.epoch == epoch);
+    if !is_there {
+        return Became::None;
+    }
+    cx.with(|core| core.state.names.insert(what.clone(), entry));
+    for _ in 0..TRIES_MAX {
+        match lend(cx, what, epoch, entry).await {
+            Some(true) => return Became::Filled,
+            Some(false) => break,
+            None => {}
+        }
+    }
+    evict(cx, what, epoch, entry).await;
+    Became::None
+}
+
+/// An index, a token and a number for a name, if there are such.
+fn take(core: &mut Core<State>, (parent, name): &Named) -> Option<Entry> {
+    let state = &mut core.state;
+    let (key, token) = match name {
+        None => (ROOT_KEY, ROOT_TOKEN),
+        Some(name) => {
+            let key = state.config.map.placement().cache_key(*parent, name.as_bytes());
+            let last = state.tokens.entry(key).or_default();
+            *last = last.checked_add(1)?;
+            (key, *last)
+        }
+    };
+    let index = match state.free.pop() {
+        Some(index) => index,
+        None if state.next_index < 1 << CACHE_BITS => {
+            state.next_index += 1;
+            state.next_index - 1
+        }
+        None => return None,
+    };
+    let Some(number) = state.take_number() else {
+        state.free.push(index);
+        return None;
+    };
+    Some(Entry { key, token, index, number })
+}
+
+/// Asks the home of a name to fill its entry: whether it is filled, if it has answered.
+async fn lend(cx: &Cx<State>, (parent, name): &Named, epoch: u16, entry: Entry) -> Option<bool> {
+    let Entry { token, number, .. } = entry;
+    let site = cx.with(|core| {
+        let map = &core.state.config.map;
+        NodeId::shard(match name {
+            None => map.home(InodeId::ROOT),
+            Some(name) => map.shard(map.site(*parent, name.as_bytes())),
+        })
+    });
+    let make = |core: &mut Core<State>, _: NodeId, seq| {
+        let body = Peer::Lend { parent: *parent, name: name.clone(), token, number, epoch };
+        Packet::new(&core.state.header(MessageKind::Peer, seq), &body)
+    };
+    let deadline_us = cx.with(|core| core.now.mono_us) + PATIENCE_US;
+    let answer = cx.call_all(&[site], deadline_us, make).await.pop().and_then(Answer::packet)?;
+    if let Ok(Peer::NotLent { why }) = answer.body() {
+        return (why != NotLent::Full).then_some(false);
+    }
+    match answer.innet.as_deref() {
+        // A newer fill of the same entry has come before: the home speaks of it as often as it is asked.
+        Some(InNet::Cache(cache)) => Some(matches!(cache.result(), Some(CacheResult::Filled | CacheResult::NotNewer))),
+        _ => Some(false),
+    }
+}
+
+/// Takes a name out again.
+async fn evict(cx: &Cx<State>, what: &Named, epoch: u16, entry: Entry) {
+    let Entry { key, token, index, .. } = entry;
+    let status = command(cx, CacheCommand::Evict { epoch, key, token, index }).await;
+    cx.with(|core| {
+        if core.state.lease.epoch == epoch && core.state.names.get(what) == Some(&entry) {
+            core.state.names.remove(what);
+            if status.is_some_and(|status| status.done) {
+                core.state.free.push(index);
+            }
+        }
+    });
+}

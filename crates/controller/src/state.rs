@@ -1,0 +1,164 @@
+//! What a controller knows. All of it is volatile.
+
+use onpath_kernel::{Core, Cx, Protocol};
+use onpath_wire::cached::{CacheCommand, CacheStatus};
+use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, Term};
+use onpath_wire::limits::ENTRY_NUMBERS;
+use onpath_wire::map::ClusterMap;
+use onpath_wire::name::Name;
+use onpath_wire::packet::Packet;
+use onpath_wire::tracking::SwitchCommand;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Nobody is waited for longer than this before the next look, microseconds.
+pub(crate) const PATIENCE_US: u64 = 100_000;
+/// By which operations wait for their turn to speak with the switch.
+const TURN: u64 = 1;
+
+/// What a controller is started with.
+#[derive(Clone, Debug)]
+pub struct ControllerConfig {
+    /// Its address.
+    pub node: NodeId,
+    /// The switch beside which it stands.
+    pub switch: NodeId,
+    /// Low half of the fsid.
+    pub cluster: u32,
+    /// Slots and shards.
+    pub map: ClusterMap,
+    /// This start: larger than those before.
+    pub term: Term,
+}
+
+/// A name, of a directory; none: the root's own.
+pub(crate) type Named = (InodeId, Option<Name>);
+
+/// What starts an operation.
+pub(crate) enum Job {
+    /// Keeps the lease.
+    Keep,
+    /// Gives a name an entry.
+    Admit(Named),
+}
+
+/// The entry of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) key: u64,
+    pub(crate) token: u8,
+    pub(crate) index: u32,
+    pub(crate) number: u32,
+}
+
+/// The lease, and what came with it.
+#[derive(Debug, Default)]
+pub(crate) struct Lease {
+    /// The epoch; 0: there is none.
+    pub(crate) epoch: u16,
+    /// The life of the switch in which it began.
+    pub(crate) boot: u64,
+    /// State of the registry of sessions.
+    pub(crate) registry: u64,
+    /// Sessions that the switch answers.
+    pub(crate) listed: BTreeSet<NodeId>,
+    /// Numbers of entries that nobody has: from, and up to before.
+    pub(crate) numbers: (u32, u32),
+}
+
+/// What happened since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters {
+    /// Names that were given an entry which their home has filled.
+    pub(crate) admitted: u64,
+    /// Names that were not.
+    pub(crate) not_admitted: u64,
+    /// Leases that were prolonged.
+    pub(crate) renewed: u64,
+    /// Messages that make no sense.
+    pub(crate) malformed: u64,
+}
+
+/// A controller's state.
+pub(crate) struct State {
+    pub(crate) config: ControllerConfig,
+    pub(crate) lease: Lease,
+    /// Names that have an entry.
+    pub(crate) names: BTreeMap<Named, Entry>,
+    /// The last token of each key in this epoch: none is given to another name (C-8).
+    pub(crate) tokens: BTreeMap<u64, u8>,
+    /// Indices of entries that were given up, and the first one that never was given.
+    pub(crate) free: Vec<u32>,
+    pub(crate) next_index: u32,
+    /// Names that are to be given an entry.
+    pub(crate) admitting: BTreeSet<Named>,
+    pub(crate) counters: Counters,
+    /// Somebody speaks with the switch, which executes commands in the order in which they were made.
+    speaks: bool,
+}
+
+impl State {
+    pub(crate) fn new(config: ControllerConfig) -> State {
+        State {
+            config,
+            lease: Lease::default(),
+            names: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            free: Vec::new(),
+            next_index: 0,
+            admitting: BTreeSet::new(),
+            counters: Counters::default(),
+            speaks: false,
+        }
+    }
+
+    pub(crate) fn header(&self, kind: MessageKind, seq: RequestSeq) -> Header {
+        let mut header = Header::new(kind, self.config.node, seq);
+        (header.cluster, header.term) = (self.config.cluster, self.config.term);
+        header
+    }
+
+    /// The epoch is over: nothing of it counts.
+    pub(crate) fn end_epoch(&mut self) {
+        let Lease { numbers, .. } = std::mem::take(&mut self.lease);
+        self.lease.numbers = numbers;
+        self.names.clear();
+        self.tokens.clear();
+        self.free.clear();
+        self.next_index = 0;
+    }
+
+    /// A number that no entry ever had, if there is one left.
+    pub(crate) fn take_number(&mut self) -> Option<u32> {
+        let (from, end) = &mut self.lease.numbers;
+        (*from < *end).then(|| std::mem::replace(from, *from + 1))
+    }
+
+    /// Numbers should be asked for.
+    pub(crate) fn wants_numbers(&self) -> bool {
+        let (from, end) = self.lease.numbers;
+        end - from < ENTRY_NUMBERS / 2
+    }
+}
+
+impl Protocol for State {
+    type Job = Job;
+    type In = crate::controller::ControllerIn;
+    type Out = ();
+}
+
+/// Gives the switch a command; what it says, unless it is silent. One at a time, since the switch executes none that is older than another.
+pub(crate) async fn command(cx: &Cx<State>, command: CacheCommand) -> Option<CacheStatus> {
+    cx.until(TURN, |core| (!std::mem::replace(&mut core.state.speaks, true)).then_some(())).await;
+    let switch = cx.with(|core| core.state.config.switch);
+    let make = |core: &mut Core<State>, _: NodeId, seq| {
+        Packet::new(&core.state.header(MessageKind::Switch, seq), &SwitchCommand::Cache { command })
+    };
+    let deadline_us = cx.with(|core| core.now.mono_us) + PATIENCE_US;
+    let answer = cx.call_all(&[switch], deadline_us, make).await.pop();
+    cx.with(|core| {
+        core.state.speaks = false;
+        core.wake(TURN);
+    });
+    answer.and_then(onpath_kernel::Answer::packet).and_then(|packet| packet.body().ok())
+}
