@@ -1,44 +1,59 @@
-//! Names that this home has lent to the cache of a switch (C-1, C-5): the entry of such a name says what its home has filled it with.
+//! Names that this home has lent to the cache of a switch (C-1, C-5, C-6): the entry of such a name says what its home has filled it with.
 //!
-//! A name is lent by the shard that is both its site and the home of its inode, and only while nobody else has a part in it. What is known is
-//! volatile, and of the newest epoch that was heard of.
+//! A name is lent by the shard that is both its site and the home of its inode, and only while nobody else has a part in it. Whatever changes
+//! name or inode has the inode locked, and clears the entry first ([`clear`]); a moment later it is filled again. What is known is volatile, and
+//! of the newest epoch that was heard of: a home that has started again waits until all epochs are over in which it may have lent something.
 
 use crate::files::holders;
 use crate::ops::named;
-use crate::state::{State, packets};
+use crate::planted::{self, Planted};
+use crate::shard::Job;
+use crate::state::commit::commit_unasked;
+use crate::state::{State, keys, packets};
 use crate::{Core, Cx, dir};
 use hashbrown::HashMap;
-use onpath_kernel::{Mode, OpId};
+use onpath_kernel::{Answer, Mode, Need, OpId};
 use onpath_wire::cached::{Hot, NotLent};
+use onpath_wire::disk::record::{Counter, Effect};
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, TrackingEpoch};
-use onpath_wire::innet::InNet;
-use onpath_wire::innet::cache::{EntryOf, EntryValue, REVISION_END, ROOT_KEY};
+use onpath_wire::innet::cache::{CacheResult, EntryOf, EntryValue, REVISION_END, ROOT_KEY};
+use onpath_wire::innet::{Cache, InNet};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::LENT_NAMES_MAX;
 use onpath_wire::name::Name;
+use onpath_wire::packet::Packet;
 use onpath_wire::peer::{Peer, part};
+
+/// A switch that has not answered is asked again after so long, microseconds, and after so long its epoch is ended.
+const ASKED_AGAIN_US: u64 = 50_000;
+const GIVEN_UP_US: u64 = 300_000;
+/// What was cleared is filled again after so long, microseconds: one that is changed again and again costs one question each time.
+const REFILL_US: u64 = 10_000;
 
 /// What a controller asks for.
 pub(crate) struct Asked {
     pub(crate) from: NodeId,
     pub(crate) seq: RequestSeq,
-    /// The directory of the name; 0: the root's own entry.
-    pub(crate) parent: InodeId,
-    /// The name; none of the root's own entry.
-    pub(crate) name: Option<Name>,
+    pub(crate) name: Named,
     pub(crate) token: u8,
     pub(crate) number: u32,
     pub(crate) epoch: u16,
 }
 
+/// A name of a directory; without one, of the directory 0: the root's own entry.
+pub(crate) type Named = (InodeId, Option<Name>);
+
 /// The entry of a name that leads to an inode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Mark {
+    name: Named,
     key: u64,
     token: u8,
     number: u32,
     /// That of the last fill.
     revision: u32,
+    /// The switch may have that fill, or get it.
+    filled: bool,
     controller: NodeId,
 }
 
@@ -48,27 +63,61 @@ pub(crate) struct Cached {
     epoch: u16,
     /// By the inode to which it leads, which has no other name.
     marks: HashMap<InodeId, Mark>,
+    /// The epoch is being ended, or is over.
+    ending: bool,
+    over: bool,
+    /// A former term may have lent names in an epoch that is not over.
+    former: bool,
+}
+
+/// What the switch says of an entry that is to be cleared.
+enum Cleared {
+    /// It says nothing, until it is filled again.
+    Yes,
+    /// It is gone for good.
+    Gone,
+    /// Not heard.
+    No,
 }
 
 impl Cached {
     /// An epoch is heard of: what was lent in earlier ones is not (C-4). Whether it is the newest one.
     fn hear(&mut self, epoch: u16) -> bool {
         if self.epoch == 0 || TrackingEpoch(epoch).is_after(TrackingEpoch(self.epoch)) {
-            *self = Cached { epoch, ..Cached::default() };
+            *self = Cached { epoch, former: self.former, ..Cached::default() };
         }
-        self.epoch == epoch
+        self.epoch == epoch && !self.over
+    }
+
+    /// This epoch is over, or all are that there were.
+    fn ended(&mut self, epoch: u16) {
+        self.former &= epoch != 0;
+        if self.epoch == epoch {
+            self.marks.clear();
+            self.over = true;
+        }
+    }
+
+    /// Whether the switch may answer for the name of an inode.
+    #[inline]
+    pub(crate) fn may_be_shown(&self, id: InodeId) -> bool {
+        self.former || self.is_filled(id)
+    }
+
+    /// The same by what was lent in this term.
+    pub(crate) fn is_filled(&self, id: InodeId) -> bool {
+        !self.marks.is_empty() && self.marks.get(&id).is_some_and(|mark| mark.filled)
     }
 
     /// How the switch is asked for the name of an inode, if it is lent.
     pub(crate) fn hot(&self, id: InodeId) -> Option<Hot> {
         let mark = self.marks.get(&id)?;
-        let switch = NodeId::switch(mark.controller.number() as u16);
-        Some(Hot { switch, epoch: self.epoch, token: mark.token })
+        Some(Hot { switch: mark.switch(), epoch: self.epoch, token: mark.token })
     }
 
     /// The mark of a name, for its next fill; none if a newer entry is known, or too many are lent.
     fn mark(&mut self, id: InodeId, key: u64, asked: &Asked) -> Result<Mark, NotLent> {
-        let known = self.marks.get(&id).copied();
+        let known = self.marks.get(&id);
         if known.is_some_and(|known| (asked.number.wrapping_sub(known.number) as i32) < 0) {
             return Err(NotLent::Older);
         }
@@ -80,30 +129,161 @@ impl Cached {
         if revision >= REVISION_END {
             return Err(NotLent::Older);
         }
-        let mark = Mark { key, token: asked.token, number: asked.number, revision, controller: asked.from };
-        self.marks.insert(id, mark);
+        let Asked { token, number, from: controller, .. } = *asked;
+        let mark = Mark { name: asked.name.clone(), key, token, number, revision, filled: true, controller };
+        self.marks.insert(id, mark.clone());
         Ok(mark)
     }
+
+    /// The mark of a name whose entry is clear, for its next fill.
+    fn refill(&mut self, id: InodeId, name: &Named) -> Option<Mark> {
+        let is_clear = |mark: &&mut Mark| !mark.filled && mark.name == *name && mark.revision + 1 < REVISION_END;
+        let mark = self.marks.get_mut(&id).filter(is_clear)?;
+        (mark.revision, mark.filled) = (mark.revision + 1, true);
+        Some(mark.clone())
+    }
+
+    /// A name is lent no more.
+    fn forget_cleared(&mut self, id: InodeId) {
+        if !self.is_filled(id) {
+            self.marks.remove(&id);
+        }
+    }
+
+    /// The switch has answered; whether that is about this entry, and the last of its fills (schedule E3).
+    fn heard(&mut self, id: InodeId, asked: &Mark, cleared: &Cleared) {
+        let Some(mark) = self.marks.get_mut(&id).filter(|mark| **mark == *asked) else { return };
+        match cleared {
+            Cleared::Yes => mark.filled = false,
+            Cleared::Gone => _ = self.marks.remove(&id),
+            Cleared::No => {}
+        }
+    }
+}
+
+/// A start: what a former term has lent counts until its epochs are over (C-7).
+pub(crate) fn begin(core: &mut Core) {
+    if core.state.reserved.upto(Counter::LentNames) > 0 && !planted::is(Planted::LentForgotten) {
+        core.state.cached.former = true;
+        core.start(Job::EndCacheEpoch(0));
+    }
+}
+
+/// After this, and as long as the caller has the inode locked, no switch answers for its name (C-6).
+pub(crate) async fn clear(cx: &Cx, id: InodeId) {
+    if cx.with(|core| core.state.cached.may_be_shown(id)) && !planted::is(Planted::ChangesUncleared) {
+        Box::pin(invalidate(cx, id)).await;
+    }
+}
+
+async fn invalidate(cx: &Cx, id: InodeId) {
+    cx.until(keys::CACHED, |core| (!core.state.cached.former).then_some(())).await;
+    let since_us = cx.with(|core| core.now.mono_us);
+    let shown = |core: &mut Core| {
+        let cached = &core.state.cached;
+        cached.marks.get(&id).filter(|mark| mark.filled).map(|mark| (cached.epoch, mark.clone()))
+    };
+    while let Some((epoch, mark)) = cx.with(shown) {
+        let me = cx.with(|core| NodeId::shard(core.state.me()));
+        let make = |core: &mut Core, _: NodeId, seq: RequestSeq| {
+            let of = EntryOf { key: mark.key, token: mark.token, number: mark.number, revision: mark.revision };
+            let innet = InNet::invalidate(core.state.config.cluster, epoch, of, core.state.me());
+            core.state.peer_packet(seq, &Peer::Mark).through(mark.switch(), innet)
+        };
+        let deadline_us = cx.with(|core| core.now.mono_us) + ASKED_AGAIN_US;
+        let answer = cx.call_all(&[me], deadline_us, make).await.pop().and_then(Answer::packet);
+        let is_late = cx.with(|core| {
+            let cleared = answer.map_or(Cleared::No, |packet| cleared(&packet, epoch, &mark));
+            core.state.cached.heard(id, &mark, &cleared);
+            core.now.mono_us >= since_us + GIVEN_UP_US
+        });
+        if is_late {
+            end(cx, epoch).await; // the switch cannot be reached: nobody may answer by it (C-4)
+        }
+    }
+    cx.with(|core| {
+        if core.state.cached.marks.contains_key(&id) {
+            core.start(Job::Refill(id));
+        }
+    });
+}
+
+/// What the switch has said to an invalidate that it has sent back.
+fn cleared(packet: &Packet, epoch: u16, mark: &Mark) -> Cleared {
+    let Some(InNet::Cache(cache @ Cache::Invalidate(header))) = packet.innet.as_deref() else { return Cleared::No };
+    let is_its = (header.epoch, header.key, header.number) == (epoch, mark.key, mark.number);
+    match cache.result().filter(|_| is_its && header.revision >= mark.revision) {
+        Some(CacheResult::Cleared) => Cleared::Yes,
+        Some(CacheResult::NotThere) => Cleared::Gone,
+        _ => Cleared::No,
+    }
+}
+
+/// Waits until an epoch is over, which somebody sees to.
+async fn end(cx: &Cx, epoch: u16) {
+    cx.with(|core| {
+        if core.state.cached.epoch == epoch && !std::mem::replace(&mut core.state.cached.ending, true) {
+            core.start(Job::EndCacheEpoch(epoch));
+        }
+    });
+    let is_over = |core: &mut Core| core.state.cached.epoch != epoch || core.state.cached.over;
+    cx.until(keys::CACHED, |core| is_over(core).then_some(())).await;
+}
+
+/// Has the coordinator end an epoch, or the present one: 0.
+pub(crate) async fn end_epoch(cx: &Cx, epoch: u16) {
+    let coordinator = cx.with(|core| NodeId::shard(core.state.config.map.coordinator()));
+    let body = Peer::CacheEnd { epoch };
+    cx.call(coordinator, |core, seq| core.state.peer_packet(seq, &body)).await;
+    cx.with(|core| {
+        core.state.cached.ended(epoch);
+        core.wake(keys::CACHED);
+    });
+}
+
+/// Fills an entry again that was cleared for a change, if its name still leads to this inode.
+pub(crate) async fn refill(cx: &Cx, id: InodeId) {
+    let until_us = cx.with(|core| core.now.mono_us) + REFILL_US;
+    cx.sleep_until(until_us).await;
+    let Some(name) = cx.with(|core| core.state.cached.marks.get(&id).map(|mark| mark.name.clone())) else { return };
+    let found = find(cx, &name).await;
+    cx.with(|core| {
+        let leads_here = matches!(found, Ok(Some((child, _))) if child == id);
+        let value = if leads_here { value(&mut core.state, name.0, id) } else { None };
+        let epoch = core.state.cached.epoch;
+        match value.and_then(|value| Some((core.state.cached.refill(id, &name)?, value))) {
+            Some((mark, value)) => send(core, cx.op(), RequestSeq(0), epoch, &mark, &value),
+            None => core.state.cached.forget_cleared(id),
+        }
+    });
+}
+
+impl Mark {
+    fn switch(&self) -> NodeId {
+        NodeId::switch(self.controller.number() as u16)
+    }
+}
+
+/// Where a name leads, locked, and its key; nothing if it is not here, or its directory is not.
+async fn find(cx: &Cx, (parent, name): &Named) -> Result<Option<(InodeId, u64)>, ()> {
+    let Some(name) = name else {
+        named::lock_inode(cx, InodeId::ROOT, Mode::Shared).await;
+        return Ok(Some((InodeId::ROOT, ROOT_KEY)));
+    };
+    let at = named::here(cx, *parent, name).map_err(drop)?;
+    let found = named::lock(cx, &at, Mode::Shared).await;
+    // As of a lookup: names are shown when the owner has applied what a former term appended.
+    dir::site::grant(cx, *parent, part::ACCESS).await.map_err(drop)?;
+    let key = cx.with(|core| core.state.config.map.placement().cache_key(*parent, name.as_bytes()));
+    Ok(found.map(|found| (found.child, key)))
 }
 
 /// A controller wants the entry of a name to be filled. What is shown is locked, so that no change of it is under way.
 pub(crate) async fn lend(cx: &Cx, asked: Asked) {
-    let found = match &asked.name {
-        None => {
-            named::lock_inode(cx, InodeId::ROOT, Mode::Shared).await;
-            Some((InodeId::ROOT, ROOT_KEY))
-        }
-        Some(name) => {
-            let Ok(at) = named::here(cx, asked.parent, name) else { return };
-            let found = named::lock(cx, &at, Mode::Shared).await;
-            // As of a lookup: names are shown when the owner has applied what a former term appended.
-            if dir::site::grant(cx, asked.parent, part::ACCESS).await.is_err() {
-                return; // it asks again
-            }
-            let key = |core: &mut Core| core.state.config.map.placement().cache_key(asked.parent, name.as_bytes());
-            found.map(|found| (found.child, cx.with(key)))
-        }
-    };
+    if cx.with(|core| core.state.cached.former) {
+        return; // it asks again
+    }
+    let Ok(found) = find(cx, &asked.name).await else { return }; // it asks again
     if let Some((id, _)) = found.filter(|(id, _)| cx.with(|core| core.state.is_home(*id))) {
         Box::pin(holders::take_back(cx, id)).await;
     }
@@ -116,19 +296,29 @@ pub(crate) async fn lend(cx: &Cx, asked: Asked) {
 
 /// Marks a name and fills its entry: the answer to the controller passes the switch.
 fn fill(core: &mut Core, op: OpId, asked: &Asked, found: Option<(InodeId, u64)>) -> Result<(), NotLent> {
-    if !core.state.cached.hear(asked.epoch) {
+    let is_newest = core.state.cached.hear(asked.epoch);
+    core.wake(keys::CACHED);
+    if !is_newest {
         return Err(NotLent::Older);
     }
     let (id, key) = found.ok_or(NotLent::Missing)?;
-    let value = value(&mut core.state, asked.parent, id).ok_or(NotLent::Unfit)?;
+    let value = value(&mut core.state, asked.name.0, id).ok_or(NotLent::Unfit)?;
     let mark = core.state.cached.mark(id, key, asked)?;
-    let of = EntryOf { key, token: mark.token, number: mark.number, revision: mark.revision };
-    let (cluster, home) = (core.state.config.cluster, core.state.config.shard);
-    let innet = InNet::fill(cluster, asked.epoch, of, &value, home, asked.from);
-    let switch = NodeId::switch(asked.from.number() as u16);
-    let packet = core.state.answer_packet(asked.seq, &Peer::Done).through(switch, innet);
-    core.send(op, asked.from, packet);
+    if core.state.reserved.upto(Counter::LentNames) == 0 {
+        commit_unasked(core, Effect::Reserved { counter: Counter::LentNames, upto: 1 });
+    }
+    send(core, op, asked.seq, asked.epoch, &mark, &value);
     Ok(())
+}
+
+/// Sends a fill, which shows what is durable: also that this home may have lent something.
+fn send(core: &mut Core, op: OpId, seq: RequestSeq, epoch: u16, mark: &Mark, value: &EntryValue) {
+    let of = EntryOf { key: mark.key, token: mark.token, number: mark.number, revision: mark.revision };
+    let (cluster, home) = (core.state.config.cluster, core.state.config.shard);
+    let innet = InNet::fill(cluster, epoch, of, value, home, mark.controller);
+    let packet = core.state.answer_packet(seq, &Peer::Done).through(mark.switch(), innet);
+    let after = if seq == RequestSeq(0) { core.reflects(op) } else { core.state.record_seq };
+    core.send_after(mark.controller, packet, after, Need::Durable);
 }
 
 /// What an entry says of an inode; nothing if others have a part in it (C-1).

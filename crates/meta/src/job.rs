@@ -27,6 +27,10 @@ pub(crate) enum Job {
     PathNode { from: Holder, seq: RequestSeq, peer: Box<Peer> },
     /// A controller wants the entry of a name to be filled.
     Lend(Box<cached::Asked>),
+    /// Fill an entry again that was cleared.
+    Refill(InodeId),
+    /// See to it that an epoch of the cache is over, or all are: 0.
+    EndCacheEpoch(u16),
     /// It wants a lease.
     CacheLease { from: NodeId, seq: RequestSeq, epoch: u16, numbers: bool, registry: u64 },
     /// Ask the owner for grants.
@@ -127,6 +131,8 @@ impl Job {
                 _ => cx.with(|core| core.state.counters.malformed += 1),
             },
             Job::Lend(asked) => Box::pin(cached::lend(&cx, *asked)).await,
+            Job::Refill(id) => Box::pin(cached::refill(&cx, id)).await,
+            Job::EndCacheEpoch(epoch) => Box::pin(cached::end_epoch(&cx, epoch)).await,
             Job::CacheLease { from, seq, epoch, numbers, registry } => {
                 coord::cache::asked(&cx, from, seq, epoch, numbers, registry);
             }
@@ -178,6 +184,7 @@ impl Job {
 
 async fn peer_job(cx: &Cx, from: ShardId, term: Term, seq: RequestSeq, peer: Peer) {
     match peer {
+        Peer::CacheEnd { epoch } => coord::cache::end(cx, NodeId::shard(from), seq, epoch).await,
         Peer::GrantAsk { dir, parts, .. } => {
             let holder = Holder { node: NodeId::shard(from), incarnation: term };
             dir::owner::asked(cx, holder, seq, dir, parts);

@@ -147,6 +147,10 @@ pub enum Planted {
     WriterNotAlone,
     /// V-11: the table is complete before data nodes have said that homes have learned what was answered before.
     TableTooEarly,
+    /// C-6: what a switch answers for is changed without clearing its entry.
+    ChangesUncleared,
+    /// C-7: a home that has started again forgets that it may have lent names.
+    LentForgotten,
     /// R-5 of changes that show in two places: one half is exposed while the other is gated.
     UnsettledTransactions,
 }

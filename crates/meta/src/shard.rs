@@ -15,7 +15,7 @@ use crate::state::commit::commit_unasked;
 use crate::state::recover::{Reflected, Replayed};
 use crate::state::replies::Seen;
 use crate::state::{State, keys};
-use crate::{coord, dir, txn};
+use crate::{cached, coord, dir, txn};
 use onpath_kernel::{Input, Kernel, Now, Output, Role};
 use onpath_wire::codec::Reader;
 use onpath_wire::codec::Wire;
@@ -183,6 +183,7 @@ impl Shard {
             }
             core.start(Job::LockGrace);
             files::holders::begin(core);
+            cached::begin(core);
             dir::epoch::begin(core);
             coord::tracking::begin(core);
         });
@@ -290,6 +291,10 @@ fn receive(core: &mut Core, packet: Packet) {
     if header.source == NodeId::shard(core.state.me())
         && let Some(innet) = &packet.innet
     {
+        if let InNet::Cache(_) = &**innet {
+            core.answer(header.seq, packet); // an invalidate that the switch has answered
+            return;
+        }
         return dir::mark::answered(core, innet);
     }
     if !may_speak(header.kind(), header.source.class()) {
@@ -448,7 +453,7 @@ fn controller(core: &mut Core, header: &Header, peer: Peer) -> Result<(), onpath
             if is_root != (parent == InodeId::NONE) || is_root && !core.state.is_home(InodeId::ROOT) {
                 return Err(onpath_wire::WireError::Bad("a name to be lent"));
             }
-            core.start(Job::Lend(Box::new(Asked { from, seq, parent, name, token, number, epoch })));
+            core.start(Job::Lend(Box::new(Asked { from, seq, name: (parent, name), token, number, epoch })));
         }
         _ => return Err(onpath_wire::WireError::Bad("a question of a controller")),
     }

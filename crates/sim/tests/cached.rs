@@ -10,6 +10,7 @@ use onpath_wire::cached::CacheCommand;
 use onpath_wire::ids::{InodeId, NodeId};
 use onpath_wire::name::Name;
 use onpath_wire::peer::Peer;
+use onpath_wire::request::{SetAttr, set};
 use onpath_wire::tracking::SwitchCommand;
 
 /// A switch with a cache has a lease for longer than this, ns, and then none.
@@ -76,6 +77,28 @@ impl Hot {
         }
     }
 
+    /// Another session changes something.
+    fn changes(&mut self, change: Change) {
+        let other = self.sc.world.add_session(&[Caller::default()]);
+        let (id, old) = (self.file.id, self.name.clone());
+        let setting = |set| FsOp::SetAttr { id, set, handle: None };
+        let parent = InodeId::ROOT;
+        let op = match change {
+            Change::Mode => setting(SetAttr { valid: set::MODE, mode: 0o400, ..SetAttr::default() }),
+            Change::Size => setting(SetAttr { valid: set::SIZE, size: 7, ..SetAttr::default() }),
+            Change::Time => setting(SetAttr { valid: set::MTIME, mtime: 5, ..SetAttr::default() }),
+            Change::Link => FsOp::Link { id, parent, name: name("second") },
+            Change::Rename => FsOp::Rename { from_parent: parent, from: old, parent, name: name("other"), flags: 0 },
+            Change::Write => {
+                let open = FsOp::Open { id, mode: OpenMode { direct: true, ..OpenMode::READ_WRITE } };
+                let Ok(FsReply::Opened(opened)) = finish(&mut self.sc, other, open) else { panic!("opened") };
+                crate::visible::write(opened.handle, 0)
+            }
+        };
+        let changed = finish(&mut self.sc, other, op);
+        assert!(changed.is_ok(), "{change:?}: {changed:?}");
+    }
+
     fn answered(&self) -> u64 {
         self.sc.world.switch_counters().get("read_answered").copied().unwrap_or_default()
     }
@@ -94,6 +117,70 @@ fn stat_of_a_hot_file_is_answered_by_the_switch() {
     let shown = hot.stat();
     assert_eq!((shown, hot.answered()), (hot.file, 1));
     assert_eq!(hot.sc.world.held(requests), 0);
+}
+
+/// What another session does to a hot file.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Mode,
+    Size,
+    Time,
+    Link,
+    Rename,
+    Write,
+}
+
+/// C-6: whatever has changed a file, who asks after that has returned is shown it, and a moment later the switch shows it.
+#[test]
+pub(crate) fn what_has_changed_is_not_shown_as_it_was() {
+    for change in [Change::Mode, Change::Size, Change::Time, Change::Link, Change::Rename, Change::Write] {
+        let mut hot = Hot::admitted();
+        assert_eq!((hot.stat(), hot.answered()), (hot.file, 1));
+        hot.changes(change);
+        let now = hot.stat();
+        let expected = match change {
+            Change::Mode => AttrWire { mode: 0o400, ..hot.file },
+            Change::Size => AttrWire { size: 7, ..hot.file },
+            Change::Time => AttrWire { mtime: 5, ..hot.file },
+            Change::Link => AttrWire { nlink: 2, ..hot.file },
+            Change::Rename => hot.file,
+            Change::Write => AttrWire { size: 100, ..hot.file },
+        };
+        let of = |attr: AttrWire| {
+            (attr.mode, attr.size, attr.nlink, if matches!(change, Change::Time) { attr.mtime } else { 0 })
+        };
+        assert_eq!(of(now), of(expected), "{change:?}");
+        assert!(now.ctime > hot.file.ctime, "{change:?}");
+        hot.sc.go_on_for(LEASE_NS / 4);
+        let answered = hot.answered();
+        assert_eq!(hot.stat(), AttrWire { flags: 0, ..now }, "{change:?}");
+        // One with a second name is not lent again, and one that has another name has another entry.
+        let again = u64::from(!matches!(change, Change::Link | Change::Rename));
+        assert_eq!(hot.answered() - answered, again, "{change:?}");
+    }
+}
+
+/// C-4: a home that cannot reach the switch has its epoch ended, and then changes what it wants.
+#[test]
+fn a_change_waits_for_a_silent_switch_no_longer_than_its_lease() {
+    let mut hot = Hot::admitted();
+    let invalidates = hot.sc.hold(|m| m.peer() == Some(Peer::Mark));
+    let before_ns = hot.sc.world.now_ns();
+    hot.changes(Change::Mode);
+    assert!(hot.sc.world.now_ns() - before_ns < 3 * LEASE_NS && hot.sc.world.held(invalidates) > 0);
+    let answered = hot.answered();
+    assert_eq!((hot.stat().mode, hot.answered()), (0o400, answered));
+}
+
+/// C-7: a home that has started again has forgotten what it has lent. It changes nothing before all of that is void.
+#[test]
+pub(crate) fn a_restarted_home_has_lent_nothing() {
+    let mut hot = Hot::admitted();
+    let home = hot.sc.world.map().home(hot.file.id);
+    hot.sc.restart(home.0);
+    hot.changes(Change::Mode);
+    let answered = hot.answered();
+    assert_eq!((hot.stat().mode, hot.answered()), (0o400, answered));
 }
 
 /// C-8: who has not heard of a token does not ask, and a name without an entry is its home's to answer.

@@ -152,7 +152,7 @@ impl Pair {
     }
 }
 
-fn write(handle: Handle, offset: u64) -> FsOp {
+pub(crate) fn write(handle: Handle, offset: u64) -> FsOp {
     FsOp::Write { handle, offset, data: vec![7; 100].into(), append: false, kill_suidgid: true, page: false }
 }
 

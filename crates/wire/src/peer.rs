@@ -463,6 +463,11 @@ wire_enum! {
             /// The epoch.
             epoch: u16,
         },
+        /// Home → coordinator module: this epoch of the cache, or any, 0, is to be over (C-4). A call; answered `Done` when it is.
+        57 => CacheEnd {
+            /// Which.
+            epoch: u16,
+        },
         /// It is not filled.
         56 => NotLent {
             /// Why.

@@ -74,6 +74,24 @@ pub(crate) fn asked(cx: &Cx, from: NodeId, seq: RequestSeq, epoch: u16, numbers:
     });
 }
 
+/// Somebody may not be able to reach the switch of an epoch, or of any, 0: it is over before this is answered, and so is what was lent in it.
+pub(crate) async fn end(cx: &Cx, from: NodeId, seq: RequestSeq, epoch: u16) {
+    let over_us = cx.with(|core| {
+        let lease = &mut core.state.coordinator.cache;
+        let is_later = epoch != 0 && lease.epoch != 0 && lease.epoch != epoch;
+        if is_later {
+            return 0; // none is given out before the last one is over
+        }
+        (lease.epoch, lease.holder) = (0, None);
+        lease.over_us
+    });
+    cx.sleep_until(over_us).await;
+    cx.with(|core| {
+        let packet = core.state.answer_packet(seq, &Peer::Done);
+        core.send(cx.op(), from, packet);
+    });
+}
+
 fn next_epoch(core: &mut Core, holder: NodeId) -> u16 {
     let upto = core.state.reserved.upto(Counter::CacheEpochs) + 1;
     commit_unasked(core, Effect::Reserved { counter: Counter::CacheEpochs, upto });

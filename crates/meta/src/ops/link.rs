@@ -12,7 +12,7 @@ use crate::shard::Job;
 use crate::state::commit::{Effects, commit};
 use crate::state::{further, keys};
 use crate::txn::coordinator::{self, Plan, Refusal};
-use crate::{Core, Cx};
+use crate::{Core, Cx, cached};
 use onpath_kernel::Mode;
 use onpath_store::Named;
 use onpath_wire::acl::Acls;
@@ -34,6 +34,7 @@ pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, parent: InodeId, name: 
         let inode_key = local.then(|| (keys::inode(id), Mode::Exclusive));
         cx.lock_all([(keys::name(&at), Mode::Exclusive)].into_iter().chain(inode_key)).await;
         if local {
+            cached::clear(cx, id).await;
             parts::revoke(cx, id).await; // the reply shows it
         }
         let dir = if local { site::grant(cx, parent, part::BOTH).await } else { site::grant_settled(cx, parent).await };

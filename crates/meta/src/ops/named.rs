@@ -4,7 +4,7 @@ use super::Stop;
 use crate::files::holders;
 use crate::files::table::Looked;
 use crate::state::{State, keys};
-use crate::{Core, Cx};
+use crate::{Core, Cx, cached};
 use onpath_kernel::{Keys, Mode};
 use onpath_store::{NameValue, Named};
 use onpath_wire::attr::AttrWire;
@@ -44,8 +44,17 @@ pub(crate) async fn lock_name_shown(cx: &Cx, at: &Named<'_>, mode: Mode) -> Opti
     found
 }
 
-/// Locks a name and, if its inode's home is here, the inode (so that nobody sees a transaction in doubt).
+/// Locks a name and, if its inode's home is here, the inode (so that nobody sees a transaction in doubt). For a change no switch answers for it
+/// any more (C-6).
 pub(crate) async fn lock(cx: &Cx, at: &Named<'_>, mode: Mode) -> Option<NameValue> {
+    let found = lock_found(cx, at, mode).await;
+    if let Some(found) = found.filter(|_| mode == Mode::Exclusive) {
+        cached::clear(cx, found.child).await;
+    }
+    found
+}
+
+async fn lock_found(cx: &Cx, at: &Named<'_>, mode: Mode) -> Option<NameValue> {
     cx.lock_seen(|core| {
         let found = core.state.names.get(at);
         let mut keys = Keys::new();
@@ -58,9 +67,12 @@ pub(crate) async fn lock(cx: &Cx, at: &Named<'_>, mode: Mode) -> Option<NameValu
     .await
 }
 
-/// Locks an inode of this shard.
+/// Locks an inode of this shard; for a change no switch answers for it any more (C-6).
 pub(crate) async fn lock_inode(cx: &Cx, id: InodeId, mode: Mode) {
     cx.lock_all([(keys::inode(id), mode)]).await;
+    if mode == Mode::Exclusive {
+        cached::clear(cx, id).await;
+    }
 }
 
 /// The same for who shows what there is to know of it (V-2).

@@ -58,6 +58,10 @@ fn own(core: &Core, effects: Effects) -> Record {
 }
 
 fn record_and_apply(core: &mut Core, op: OpId, record: Record) -> Option<Reply> {
+    debug_assert!(
+        !record.effects.iter().any(|effect| is_shown(core, effect)),
+        "{record:?} is shown otherwise by a switch"
+    );
     let seq = core.state.next_record();
     let mut bytes = Vec::with_capacity(RECORD_BYTES);
     record.store(&mut bytes);
@@ -66,6 +70,17 @@ fn record_and_apply(core: &mut Core, op: OpId, record: Record) -> Option<Reply> 
     let reply = core.state.apply_live(&record);
     crate::dir::site::appended(core, op, &record);
     reply
+}
+
+/// Whether a switch may go on to show what an effect changes (C-6).
+fn is_shown(core: &Core, effect: &Effect) -> bool {
+    let id = match effect {
+        Effect::PutInode { inode } => inode.id,
+        Effect::DropInode { id } | Effect::SetXattr { id, .. } | Effect::RemoveXattr { id, .. } => *id,
+        Effect::Merged { data, .. } | Effect::DataDone { data, .. } => data.inode,
+        _ => return false,
+    };
+    core.state.cached.is_filled(id)
 }
 
 /// The objects that an effect changes: whoever shows one of them rests on its record.

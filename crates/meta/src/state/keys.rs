@@ -31,6 +31,9 @@ pub(crate) fn parts(id: InodeId) -> u64 {
     inode_hash(id) ^ 0x6d65_7267_6500_000b
 }
 
+/// Where operations wait until an epoch of the cache is over.
+pub(crate) const CACHED: u64 = 0x6361_6368_6564_000d;
+
 /// Where operations wait until merge parts of former terms are taken back.
 pub(crate) const FORMER_PARTS: u64 = 0x666f_726d_6572_000c;
 

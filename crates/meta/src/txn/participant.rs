@@ -11,7 +11,7 @@ use crate::planted::{self, Planted};
 use crate::shard::Job;
 use crate::state::commit::{Effects, commit_own};
 use crate::state::{further, keys, packets};
-use crate::{Core, Cx};
+use crate::{Core, Cx, cached};
 use onpath_kernel::{Key, Mode, Need, OpId};
 use onpath_wire::disk::inode::Inode;
 use onpath_wire::disk::record::Effect;
@@ -71,9 +71,17 @@ pub(crate) async fn prepare(cx: &Cx, from: ShardId, seq: RequestSeq, prepare: Pe
         return;
     }
     let req = Req { caller, ..Req::default() };
-    let keys = cx.with(|core| keys_of(core, &parts));
-    let outcome =
-        if cx.try_lock_all(keys) { cx.with(|core| promise(core, cx, &req, txn, parts)) } else { Err(Refused::Busy) };
+    let (keys, inodes) = cx.with(|core| (keys_of(core, &parts), inodes_of(core, &parts)));
+    for id in inodes.clone() {
+        cached::clear(cx, id).await;
+    }
+    // What was filled meanwhile is cleared when the coordinator asks again.
+    let is_clear = cx.with(|core| inodes.iter().all(|id| !core.state.cached.may_be_shown(*id)));
+    let outcome = if is_clear && cx.try_lock_all(keys) {
+        cx.with(|core| promise(core, cx, &req, txn, parts))
+    } else {
+        Err(Refused::Busy)
+    };
     let from = NodeId::shard(from);
     let answer = match outcome {
         Ok(answer) => {
@@ -176,6 +184,19 @@ fn keys_of(core: &mut Core, parts: &[TxnPart]) -> SmallVec<[(Key, Mode); 4]> {
         }
     }
     locked
+}
+
+/// Inodes of this home that change, or whose names do.
+fn inodes_of(core: &mut Core, parts: &[TxnPart]) -> SmallVec<[InodeId; 4]> {
+    let inode = |core: &mut Core, part: &TxnPart| match part {
+        TxnPart::Source { parent, name, .. } | TxnPart::Swap { parent, name, .. } => {
+            core.state.name(*parent, name).map(|found| found.child)
+        }
+        TxnPart::Inode { id, .. } => Some(*id),
+        TxnPart::Put { .. } | TxnPart::Asked { .. } => None,
+    };
+    let all = parts.iter().filter_map(|part| inode(core, part)).collect::<SmallVec<[InodeId; 4]>>();
+    all.into_iter().filter(|id| core.state.is_home(*id)).collect()
 }
 
 fn promise(core: &mut Core, cx: &Cx, req: &Req, txn: TxnId, parts: Vec<TxnPart>) -> Result<Peer, Refused> {

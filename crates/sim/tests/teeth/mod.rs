@@ -3,7 +3,7 @@
 //!
 //! `just teeth` prints the table of `docs/internals/teeth.md`.
 
-use crate::{intentions, kept_ways, network_form, owner_form, paths, shapes, transactions, turns, visible};
+use crate::{cached, intentions, kept_ways, network_form, owner_form, paths, shapes, transactions, turns, visible};
 use means::{MEANS, Means};
 use onpath_data::planted::Planted as OfData;
 use onpath_meta::planted::{Planted, plant};
@@ -26,7 +26,7 @@ const SEEDS_OF_PATHS: u64 = 200;
 const KEPT_SEEDS: u64 = 16;
 
 /// Scenarios, each with a rule that it needs.
-const SCENARIOS: [(Planted, fn()); 72] = [
+const SCENARIOS: [(Planted, fn()); 74] = [
     (Planted::ShownWithoutRecall, visible::what_a_data_node_has_answered_is_shown),
     (Planted::ListedUncollected, visible::listed::a_data_node_is_asked_about_all_lent_files_at_once),
     (Planted::TableTooEarly, visible::network::a_table_that_was_lost_shows_nothing_until_all_is_learned),
@@ -98,6 +98,8 @@ const SCENARIOS: [(Planted, fn()); 72] = [
     (Planted::ForgottenLeases, paths::who_is_not_heard_of_leads_nowhere),
     (Planted::ChmodWithoutRecall, paths::a_chmod_reaches_path_nodes),
     (Planted::RmdirWithoutRecall, paths::what_is_removed_leads_nowhere),
+    (Planted::ChangesUncleared, cached::what_has_changed_is_not_shown_as_it_was),
+    (Planted::LentForgotten, cached::a_restarted_home_has_lent_nothing),
     (Planted::InodeUnnoticed, network_form::marks::a_directory_that_was_moved_since_the_switch_answered_is_collected),
 ];
 

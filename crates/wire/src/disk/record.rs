@@ -66,6 +66,8 @@ stored_enum! {
         5 => EntryNumbers,
         /// Merge parts, at a home that may have given some: 1 from then on.
         6 => MergeParts,
+        /// Names lent to the cache of a switch, at a home that may have lent some: 1 from then on.
+        7 => LentNames,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::state::keys;
 use crate::txn::coordinator::{self, Plan, Voted};
 use crate::txn::intention;
 use crate::txn::participant::may_move;
-use crate::{Core, Cx};
+use crate::{Core, Cx, cached};
 use onpath_kernel::{Mode, OpId};
 use onpath_store::NameValue;
 use onpath_wire::errno::Errno;
@@ -65,6 +65,9 @@ pub(super) async fn lock(cx: &Cx, what: &Rename) -> Look {
         cx.lock_all(keys).await;
         let now = cx.with(|core| look(core, what));
         if (now.source, now.destination) == (before.source, before.destination) {
+            for found in [now.source, now.destination].into_iter().flatten() {
+                cached::clear(cx, found.child).await;
+            }
             return now;
         }
         cx.unlock_all();
