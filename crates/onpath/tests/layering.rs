@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The layer of every crate. A crate uses only crates of lower layers; siblings never use each other.
-const LAYERS: [(&str, u8); 20] = [
+const LAYERS: [(&str, u8); 21] = [
     ("onpath-testing", 0),
     ("onpath-index", 0),
     ("onpath-wire", 0),
@@ -21,6 +21,7 @@ const LAYERS: [(&str, u8); 20] = [
     ("onpath-data", 2),
     ("onpath-session", 2),
     ("onpath-path", 2),
+    ("onpath-controller", 2),
     ("onpath-switch", 2),
     ("onpath-dataplane-native", 2),
     ("onpath-xdp", 3),

@@ -204,7 +204,8 @@ impl Op {
                 });
                 return Ok(None);
             };
-            match packet.body::<Reply>().map_err(|_| Errno::EIO)? {
+            let reply = packet.body::<Reply>().map_err(|_| Errno::EIO)?;
+            match self.with(|core| hot::told(core, &self.body.request, reply))? {
                 Reply::Failed { errno } => return Err(errno),
                 Reply::Refused { .. } => return Err(Errno::EPERM),
                 Reply::NeedCaller { gids, caps } => Box::pin(self.read_caller(&gids, caps)).await?,

@@ -3,7 +3,7 @@
 use crate::audit;
 use crate::check::{Checks, Excuses, Load};
 use crate::users::{
-    Appenders, Cachers, Directories, Durable, Entangled, Lockers, Mortals, Private, User, Walkers, Writers,
+    Appenders, Cachers, Directories, Durable, Entangled, Hot, Lockers, Mortals, Private, User, Walkers, Writers,
 };
 use crate::workload::{Workload, WorkloadConfig};
 use crate::world::{Commit, Counters, FaultConfig, World, WorldConfig};
@@ -34,6 +34,8 @@ pub struct SimConfig {
     pub cachers: usize,
     /// Sessions that follow names by path nodes, in a tree that one more changes; 0: none.
     pub walkers: usize,
+    /// Sessions that look at files for which a switch answers, while one of them changes these; 0: none.
+    pub hot: usize,
     /// Requests that each client has under way at once.
     pub window: usize,
     /// Operations in all.
@@ -68,6 +70,7 @@ impl Default for SimConfig {
             mortals: 0,
             cachers: 0,
             walkers: 0,
+            hot: 0,
             window: 2,
             operations: 20_000,
             world: WorldConfig::default(),
@@ -234,6 +237,9 @@ fn begin_users(world: &mut World, config: &SimConfig) -> Vec<Box<dyn User>> {
     }
     if config.walkers > 0 && !may_lose {
         users.push(Box::new(Walkers::begin(world, config.seed, &kept_bytes(config))));
+    }
+    if config.hot > 0 && !may_lose {
+        users.push(Box::new(Hot::begin(world, config.seed, config.hot)));
     }
     if config.mortals > 0 {
         if may_lose {

@@ -71,6 +71,19 @@ pub(crate) fn paths(seed: u64) -> SimConfig {
     SimConfig { sessions: 1, window: 1, operations: 1_500, world, ..config }
 }
 
+/// A switch answers for files that change all the time. Two thirds of the seeds have restarts, of the controller too, and half of them a switch
+/// that fails.
+pub(crate) fn cached(seed: u64) -> SimConfig {
+    let config = small(seed).with_switch();
+    let crash_every = [0, 300, 2_000][(seed % 3) as usize];
+    let switch_fails_every_us = if seed.is_multiple_of(2) { 0 } else { 900_000 };
+    let world =
+        WorldConfig { shards: 1 + (seed % 3) as u16, crash_every, switch_fails_every_us, cache: true, ..config.world };
+    let world =
+        WorldConfig { processes: world.shards, reorder_us: 20_000, switches: 1, coarse_fingerprints: None, ..world };
+    SimConfig { sessions: 1, window: 1, operations: 3_000, hot: 4, world, ..config }
+}
+
 /// The same where machines do not hear of each other for longer than path nodes have leases.
 pub(crate) fn paths_cut_off(seed: u64) -> SimConfig {
     let config = paths(seed);

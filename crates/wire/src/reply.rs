@@ -308,11 +308,12 @@ wire_struct! {
 }
 
 impl Reply {
-    /// What it says of the request alone: not on which records of others it rests, nor what is lent.
+    /// What it says of the request alone: not on which records of others it rests, nor what is lent, nor which switch answers it, too.
     pub fn plain(self) -> Reply {
         match self {
             Reply::DoneOn { .. } => Reply::Done,
             Reply::CreatedLent { attr, data, .. } => Reply::Entry { attr, data, created: true },
+            Reply::Hot { ref reply, .. } => Reply::inside(reply).unwrap_or(self),
             reply => reply,
         }
     }

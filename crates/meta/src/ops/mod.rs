@@ -124,8 +124,9 @@ pub(crate) type Step = Result<Reply, Stop>;
 
 /// First thing in the step of every operation that changes something: a retried request gets its first result, a late one is not executed.
 pub(crate) fn begin(core: &mut Core, req: &Req) -> Result<(), Stop> {
-    if req.must_live && !living::lives(core, req.number()) {
-        return Err(Stop::Over); // it has died while this waited
+    let is_over = core.state.buried.contains(req.number()) || req.must_live && !living::lives(core, req.number());
+    if is_over {
+        return Err(Stop::Over); // its session has ended while this waited
     }
     match core.state.replies.seen(req.session, req.seq) {
         Seen::New if is_late(core, req.until_ns) => Err(Stop::Late),

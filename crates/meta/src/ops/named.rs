@@ -67,6 +67,11 @@ async fn lock_found(cx: &Cx, at: &Named<'_>, mode: Mode) -> Option<NameValue> {
     .await
 }
 
+/// Locks an inode whose access time moves, which switches show as of when they were told (C-1).
+pub(crate) async fn lock_accessed(cx: &Cx, id: InodeId) {
+    cx.lock_all([(keys::inode(id), Mode::Exclusive)]).await;
+}
+
 /// Locks an inode of this shard; for a change no switch answers for it any more (C-6).
 pub(crate) async fn lock_inode(cx: &Cx, id: InodeId, mode: Mode) {
     cx.lock_all([(keys::inode(id), mode)]).await;

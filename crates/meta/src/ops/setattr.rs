@@ -25,16 +25,20 @@ use onpath_wire::limits::{BLOCK_BYTES, FILE_BYTES_MAX};
 use onpath_wire::peer::part;
 use onpath_wire::request::{SetAttr, set};
 
+/// That it was read, and nothing else.
+const READ: u32 = set::READ | set::ATIME | set::ATIME_NOW;
+
 pub(crate) async fn run(cx: &Cx, req: &Req, id: InodeId, change: SetAttr) -> Step {
     // What others have changed in memory would be written back over the cut, and after the time that is set.
     let is_late = change.valid & (set::SIZE | set::MTIME) != 0;
     if !lock_beside_writes(cx, req, id, change).await {
         match is_late {
             true => pages::lock_written_back(cx, req, id).await,
-            false => {
-                named::lock_inode(cx, id, Mode::Exclusive).await;
-                parts::revoke(cx, id).await;
-            }
+            false if change.valid == READ => named::lock_accessed(cx, id).await,
+            false => named::lock_inode(cx, id, Mode::Exclusive).await,
+        }
+        if !is_late {
+            parts::revoke(cx, id).await;
         }
     }
     let change = SetAttr { valid: change.valid & !set::KNOWS_END, ..change };
@@ -74,7 +78,7 @@ fn commutes_with_writes(core: &mut Core, req: &Req, id: InodeId, change: SetAttr
 }
 
 async fn locked(cx: &Cx, req: &Req, id: InodeId, change: SetAttr) -> Step {
-    if change.valid == set::READ | set::ATIME | set::ATIME_NOW {
+    if change.valid == READ {
         return cx.with(|core| accessed(core, cx.op(), req, id));
     }
     if cx.with(|core| core.state.inodes.kind(id)) != Some(Kind::Directory) {

@@ -48,6 +48,9 @@ pub(crate) async fn prepare(cx: &Cx, from: ShardId, seq: RequestSeq, prepare: Pe
     for id in linked(&parts) {
         holders::revoke(cx, id).await;
     }
+    for id in cx.with(|core| inodes_of(core, &parts)) {
+        cached::clear(cx, id).await;
+    }
     // Who hears of an early promise must not take for it one that is made anew after it was lost.
     if early != Term(0) && cx.with(|core| core.state.config.term) != early && !planted::is(Planted::PromisedAnew) {
         return cx.with(|core| packets::answer_call(core, cx.op(), NodeId::shard(from), seq, &Peer::Busy));
@@ -72,9 +75,6 @@ pub(crate) async fn prepare(cx: &Cx, from: ShardId, seq: RequestSeq, prepare: Pe
     }
     let req = Req { caller, ..Req::default() };
     let (keys, inodes) = cx.with(|core| (keys_of(core, &parts), inodes_of(core, &parts)));
-    for id in inodes.clone() {
-        cached::clear(cx, id).await;
-    }
     // What was filled meanwhile is cleared when the coordinator asks again.
     let is_clear = cx.with(|core| inodes.iter().all(|id| !core.state.cached.may_be_shown(*id)));
     let outcome = if is_clear && cx.try_lock_all(keys) {
