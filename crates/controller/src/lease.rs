@@ -40,7 +40,7 @@ async fn renew(cx: &Cx<State>, status: CacheStatus) {
         return cx.with(|core| core.state.end_epoch()); // who answers has ended it
     }
     // A tick is no longer than 2^16 ns, and the lease counts from before it was asked for.
-    let until = status.tick.wrapping_add((u64::from(ms) * 1_000_000 >> 16) as u32);
+    let until = status.tick.wrapping_add(((u64::from(ms) * 1_000_000) >> 16) as u32);
     let told = match epoch {
         0 => CacheCommand::Begin { epoch: given, until },
         epoch => CacheCommand::Renew { epoch, until },

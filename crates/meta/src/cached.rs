@@ -150,7 +150,7 @@ impl Cached {
         }
     }
 
-    /// The switch has answered; whether that is about this entry, and the last of its fills (schedule E3).
+    /// The switch has answered; whether that is about this entry, and the last of its fills.
     fn heard(&mut self, id: InodeId, asked: &Mark, cleared: &Cleared) {
         let Some(mark) = self.marks.get_mut(&id).filter(|mark| **mark == *asked) else { return };
         match cleared {

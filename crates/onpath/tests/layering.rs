@@ -33,7 +33,7 @@ const LAYERS: [(&str, u8); 21] = [
 ];
 
 /// Crates whose code is the same in the simulator: no clock, file, socket, thread or chance.
-const PURE: [&str; 12] = [
+const PURE: [&str; 13] = [
     "crates/index",
     "crates/mart",
     "crates/wire",
@@ -42,6 +42,7 @@ const PURE: [&str; 12] = [
     "crates/meta",
     "crates/data",
     "crates/path",
+    "crates/controller",
     "crates/session",
     "crates/switch",
     "crates/transport",

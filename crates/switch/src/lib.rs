@@ -263,7 +263,7 @@ impl Role for Switch {
     type Out = ();
 
     fn handle(&mut self, now: Now, input: Input<()>) {
-        self.tick = (u128::from(now.mono_us) * 1_000 >> 16) as u32;
+        self.tick = ((u128::from(now.mono_us) * 1_000) >> 16) as u32;
         if let Place::Here(program) = &mut self.program {
             program.control(&Command::Cache(Cached::Clock(self.tick))).expect("a clock may stand anywhere");
         }

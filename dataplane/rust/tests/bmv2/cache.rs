@@ -29,6 +29,11 @@ fn after(one: u32, other: u32) -> bool {
     one.wrapping_sub(other) as i32 > 0
 }
 
+/// Who may ask: by this port, in the name of a caller or of anybody.
+type Listed = (Port, Option<(u32, u32)>);
+/// A table, and the handle of an entry in it.
+type Place = (&'static str, u64);
+
 /// What the control plane knows of the cache.
 #[derive(Default)]
 pub(crate) struct Cached {
@@ -36,8 +41,8 @@ pub(crate) struct Cached {
     clock: u32,
     /// Handles of names.
     names: BTreeMap<(u64, u8), u64>,
-    /// (table, handle) of who is listed, by port and caller.
-    requesters: BTreeMap<(Port, Option<(u32, u32)>), (&'static str, u64)>,
+    /// Where it is, of who is listed.
+    requesters: BTreeMap<Listed, Place>,
     /// Node and threshold.
     report: (u32, u16),
 }
