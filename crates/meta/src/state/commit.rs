@@ -2,6 +2,7 @@
 
 use crate::Core;
 use crate::ops::Req;
+use crate::planted::{self, Planted};
 use crate::state::{State, keys};
 use onpath_kernel::{Key, OpId};
 use onpath_wire::disk::Stored;
@@ -80,7 +81,7 @@ fn is_shown(core: &Core, effect: &Effect) -> bool {
         Effect::Merged { data, .. } | Effect::DataDone { data, .. } => data.inode,
         _ => return false,
     };
-    core.state.cached.is_filled(id)
+    core.state.cached.is_filled(id) && !planted::is(Planted::ChangesUncleared)
 }
 
 /// The objects that an effect changes: whoever shows one of them rests on its record.

@@ -33,6 +33,7 @@ const TIGHT: Means = Means::Seeds("little room", shapes::tight);
 const TABLES: Means = Means::Seeds("lent files, tables", shapes::lent_in_tables);
 const LENT_TO_MANY: Means = Means::Seeds("lent files, many writers", shapes::lent_to_many);
 const LENT: Means = Means::Seeds("lent files", shapes::lent);
+const CACHED: Means = Means::Seeds("hot files", shapes::cached);
 const PATHS: Means = Means::Seeds("paths", shapes::paths);
 
 const LATE_COPIES: Means = Means::Seeds("late copies", shapes::late_copies);
@@ -139,6 +140,8 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (21, Planted::WriterNotAlone, LENT_TO_MANY),
     // V-11: an answer of a table counts when its epoch is complete.
     (7, Planted::TableTooEarly, TABLES),
+    (4, Planted::ChangesUncleared, CACHED),
+    (15, Planted::LentForgotten, CACHED),
     (25, Planted::IntentionUnconfirmed, RENAMES),
     (25, Planted::IntentionUnconfirmed, explored("rename-owner", POWERS)),
     (25, Planted::PromisedAnew, RENAMES),
