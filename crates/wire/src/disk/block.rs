@@ -370,6 +370,6 @@ mod tests {
             assert_eq!(record.inode(), None);
             assert_eq!(DataRecord::from_stored(&record.to_stored()), Ok(record));
         }
-        assert!(DataRecord::from_stored(&[9, 7, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0]).is_err());
+        assert!(DataRecord::from_stored(&[9, 8, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0]).is_err());
     }
 }

@@ -439,11 +439,12 @@ mod tests {
             Counter::CacheEpochs,
             Counter::EntryNumbers,
             Counter::MergeParts,
+            Counter::LentNames,
         ];
         for (tag, counter) in (1..).zip(all) {
             assert_eq!(counter.to_stored(), [tag, 0]);
             assert_eq!(Counter::from_stored(&[tag, 0]), Ok(counter));
         }
-        assert_eq!(Counter::from_stored(&[7, 0]), Err(WireError::UnknownTag { what: "Counter", tag: 7 }));
+        assert_eq!(Counter::from_stored(&[8, 0]), Err(WireError::UnknownTag { what: "Counter", tag: 8 }));
     }
 }
