@@ -408,7 +408,7 @@ __u32 onpath_native_step(struct onpath_state *state, __u32 port, __u32 udp_port,
 	state->copies = copies;
 	state->copies_max = copies_max;
 	state->copies_made = 0;
-	counter = onpath_step(state, udp_port, &header, whole);
+	counter = onpath_step(state, ONPATH_HAS_ALL, udp_port, &header, whole);
 	*copies_made = state->copies_made;
 	state->copies = 0;
 	return counter;
@@ -435,7 +435,7 @@ __u32 onpath_native_arrive(struct onpath_state *state, __u32 port, __u32 udp_por
 	state->copies = copies;
 	state->copies_max = copies_max;
 	state->copies_made = 0;
-	return finished(state, onpath_decide(state, udp_port, &waiting->header, whole, &waiting->walk, &done), &waiting->header,
+	return finished(state, onpath_decide(state, ONPATH_HAS_ALL, udp_port, &waiting->header, whole, &waiting->walk, &done), &waiting->header,
 			&done, copies_made);
 }
 

@@ -4,6 +4,7 @@
 //! Layer L3: it meets the operating system. Registers are touched by the programs alone, under their lock; tables, which no rule ties to
 //! a register, are written from here.
 
+mod cache;
 mod command;
 mod device;
 mod error;
@@ -86,6 +87,9 @@ impl XdpSwitch {
         let mut loader = EbpfLoader::new();
         loader.map_max_entries("sets", config.program.sets() as u32);
         loader.map_max_entries("entries", config.program.entries() as u32);
+        for name in ["names", "cached", "counted"] {
+            loader.map_max_entries(name, config.program.cached() as u32);
+        }
         let mut all = loader.load(OBJECT).doing("loading the XDP program")?;
         let maps = Maps::from(|name| {
             let map = all.take_map(name).expect("a map of the program");
@@ -105,6 +109,8 @@ impl XdpSwitch {
         let mut switch = XdpSwitch { config, maps, programs, devices: vec![], links: vec![], ways: BTreeMap::new() };
         let raw = layout::settings(&config.program, config.address);
         switch.maps.settings.set(0, raw, 0).doing("writing the settings")?;
+        let cache = switch.programs.cache.fd().doing("giving the cache its program")?;
+        switch.maps.parts.set(0, cache, 0).doing("giving the cache its program")?;
         Ok(switch)
     }
 
@@ -225,6 +231,7 @@ impl XdpSwitch {
             let entry = layout::entry_of(&self.maps.entries.get(&number, 0).doing("reading an entry")?);
             state.entries.extend((entry != Entry::default()).then_some((number, entry)));
         }
+        state.cache = self.cache_state()?;
         Ok(state)
     }
 
@@ -254,7 +261,7 @@ impl XdpSwitch {
             }
             self.maps.entries.set(*number, layout::entry(entry), 0).doing("writing an entry")?;
         }
-        Ok(())
+        self.set_cache_state(&state.cache)
     }
 
     /// What the program makes of a frame that is given to it and goes nowhere: what it returns, its nanoseconds, and the frame after it.

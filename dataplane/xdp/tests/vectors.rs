@@ -9,7 +9,7 @@ mod shared;
 
 use common::frame::frame_to;
 use common::{Network, PATIENCE, SWITCH, report};
-use onpath_dataplane::{Command, Counter, Port};
+use onpath_dataplane::{CacheCommand, Command, Counter, Port};
 use onpath_testing::skipped;
 use onpath_xdp::{XdpConfig, XdpError, XdpSwitch};
 use shared::{Step, Vector};
@@ -48,7 +48,9 @@ fn ports(vector: &Vector) -> BTreeMap<u32, usize> {
 
 fn port_of(command: &Command) -> Option<u32> {
     match command {
-        Command::Route { port, .. } | Command::Host { port } => Some(port.0),
+        Command::Route { port, .. }
+        | Command::Host { port }
+        | Command::Cache(CacheCommand::Any { port } | CacheCommand::Caller { port, .. }) => Some(port.0),
         _ => None,
     }
 }
@@ -68,7 +70,8 @@ impl Stage {
             switch.set_way(Port(port), way)?;
         }
         switch.set_state(&vector.before)?;
-        vector.tables.iter().try_for_each(|command| switch.control(command))?;
+        switch.stop_clock(0)?;
+        vector.tables.iter().try_for_each(|command| control(&mut switch, command))?;
         Ok(switch)
     }
 
@@ -93,7 +96,7 @@ impl Stage {
     fn step(&self, switch: &mut XdpSwitch, ports: &BTreeMap<u32, usize>, step: &Step) -> Result<(), String> {
         match step {
             Step::Do { command, refused } => {
-                let result = switch.control(command);
+                let result = control(switch, command);
                 let as_told = match &result {
                     Ok(()) => !refused,
                     Err(XdpError::Refused(_)) => *refused,
@@ -140,6 +143,15 @@ impl Stage {
     }
 }
 
+/// The clock of a vector stands, at 0 after a reboot.
+fn control(switch: &mut XdpSwitch, command: &Command) -> Result<(), XdpError> {
+    match *command {
+        Command::Cache(CacheCommand::Clock(tick)) => switch.stop_clock(tick),
+        Command::Reboot => switch.control(command).and_then(|()| switch.stop_clock(0)),
+        _ => switch.control(command),
+    }
+}
+
 /// How many packets were looked at, or passed.
 fn counted(switch: &XdpSwitch, passed: bool) -> u64 {
     let kinds =
@@ -171,7 +183,7 @@ fn the_attached_program_passes_every_vector() {
     if let Err(why) = common::network(1, XdpConfig { program: onpath_dataplane::Config::whole(1), address: SWITCH }) {
         return skipped(TEST, &why);
     }
-    let vectors = shared::vectors_without_cache();
+    let vectors = shared::vectors_without_waiting();
     let run = |vectors: &[Vector]| {
         let stage = Stage::new().expect("a network as before");
         let failed = vectors.iter().filter_map(|vector| {
