@@ -10,6 +10,7 @@ use onpath_dataplane::cache::tables::REQUESTERS_MAX;
 use onpath_dataplane::common::state::{CacheState, Lease, Stamp};
 use onpath_dataplane::{CacheCommand, ConfigError, ControlError, Port};
 use onpath_wire::innet::cache::VALUE_BYTES;
+use std::net::SocketAddrV4;
 
 impl XdpSwitch {
     pub(crate) fn control_cache(&mut self, command: &CacheCommand) -> Result<(), XdpError> {
@@ -34,8 +35,8 @@ impl XdpSwitch {
                 self.of_present(epoch)?;
                 absent(self.maps.names.remove(&layout::name(key, token, epoch)), "evicting a name")
             }
-            CacheCommand::Any { port } => self.list_requester(port, None),
-            CacheCommand::Caller { port, uid, gid } => self.list_requester(port, Some((uid, gid))),
+            CacheCommand::Any { port } => self.list_port(port, None),
+            CacheCommand::Caller { port, uid, gid } => self.list_port(port, Some((uid, gid))),
             CacheCommand::Unlist { port } => self.unlist(port),
             CacheCommand::Report { node, threshold } => {
                 self.maps.report.set(0, [node, threshold.into()], 0).doing("saying who hears of misses")
@@ -114,8 +115,21 @@ impl XdpSwitch {
     }
 
     /// D-120.
-    fn list_requester(&mut self, port: Port, caller: Option<(u32, u32)>) -> Result<(), XdpError> {
+    fn list_port(&mut self, port: Port, caller: Option<(u32, u32)>) -> Result<(), XdpError> {
         let (device, address) = self.source(port)?;
+        self.list_requester(device, address, caller)
+    }
+
+    /// D-120: reads that come in by the device of this number from this address may name anybody, or a caller, uid and gid.
+    ///
+    /// # Errors
+    /// There are too many, or what the kernel says.
+    pub fn list_requester(
+        &mut self,
+        device: u32,
+        address: SocketAddrV4,
+        caller: Option<(u32, u32)>,
+    ) -> Result<(), XdpError> {
         let raw = layout::requester(&layout::source(device, address), caller);
         bounded(self.maps.requesters.insert(raw, 1, 0), ("requesters", REQUESTERS_MAX), "listing who may ask")
     }
