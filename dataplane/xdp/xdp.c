@@ -38,32 +38,46 @@ ONPATH_INLINE long send_twins(struct frame *frame, struct onpath_common *header,
 	return redirect_map(both, 0, BPF_F_BROADCAST);
 }
 
+/* Where a packet comes in. */
+ONPATH_INLINE struct onpath_state came_in(const struct xdp_md *context, const struct frame *frame)
+{
+	struct onpath_state state = { 0 };
+
+	state.from.device = context->ingress_ifindex;
+	state.from.address = frame->ip->saddr;
+	state.from.udp_port = frame->udp->source;
+	return state;
+}
+
+/* Lets the copies of a packet leave. */
+ONPATH_INLINE long leave(const struct settings *own, struct frame *frame, const __u8 *end, const struct onpath_state *state,
+			 const union onpath_innet *header)
+{
+	struct onpath_common *out;
+
+	if (!state->copies || !state->first || frame->payload + ONPATH_COMMON_BYTES > end)
+		return XDP_DROP;
+	out = (struct onpath_common *)frame->payload;
+	write_read(frame, end, header);
+	if (state->second)
+		return send_twins(frame, out, state, header->common.destination);
+	*out = state->header;
+	write_metadata(frame, end, header);
+	write_addresses(frame, own, state->first);
+	/* Also where it came from: XDP_TX does not wake the other end of a veth that polls by GRO alone. */
+	return redirect_map(&devices, state->first->device % DEVICES_MAX, 0);
+}
+
 /* What becomes of a frame for the switch, in a program that has these structures. There is room for its header, whatever that holds. */
 ONPATH_INLINE long handle(struct xdp_md *context, const struct settings *own, struct frame *frame, __u32 has, union onpath_innet *header)
 {
 	__u8 *end = (__u8 *)(long)context->data_end;
-	struct onpath_state state = { 0 };
-	struct onpath_common *out;
-	__be32 destination;
+	struct onpath_state state = came_in(context, frame);
 	__u32 length = read_header(frame, end, has, header);
 
-	destination = header->common.destination;
 	state.epoch = onpath_be16(header->common.epoch);
-	state.from.device = context->ingress_ifindex;
-	state.from.address = frame->ip->saddr;
-	state.from.udp_port = frame->udp->source;
 	onpath_step(&state, has, own->config.udp_port, header, length);
-	if (!state.copies || !state.first || frame->payload + ONPATH_COMMON_BYTES > end)
-		return XDP_DROP;
-	out = (struct onpath_common *)frame->payload;
-	write_read(frame, end, header);
-	if (state.second)
-		return send_twins(frame, out, &state, destination);
-	*out = state.header;
-	write_metadata(frame, end, header);
-	write_addresses(frame, own, state.first);
-	/* Also where it came from: XDP_TX does not wake the other end of a veth that polls by GRO alone. */
-	return redirect_map(&devices, state.first->device % DEVICES_MAX, 0);
+	return leave(own, frame, end, &state, header);
 }
 
 SECTION("xdp") int onpath_switch(struct xdp_md *context)
@@ -100,6 +114,52 @@ SECTION("xdp") int onpath_cache(struct xdp_md *context)
 		return XDP_PASS;
 	frame.length = payload_of(&frame);
 	return handle(context, own, &frame, ONPATH_HAS(ONPATH_STRUCTURE_CACHE), header);
+}
+
+/* A packet of the cache that a vector lets wait, as user space keeps it meanwhile. */
+struct turn {
+	/* Where it comes in. */
+	struct source from;
+	/* 0: it comes in now. */
+	__u32 waits;
+	struct onpath_walk walk;
+	union onpath_innet header;
+};
+
+MAP(turns, BPF_MAP_TYPE_ARRAY, 1, struct turn);
+
+/* One turn of such a packet: XDP_PASS, it waits. It is loaded for vectors alone. */
+SECTION("xdp") int onpath_turn(struct xdp_md *context)
+{
+	const __u32 has = ONPATH_HAS(ONPATH_STRUCTURE_CACHE);
+	__u8 *end = (__u8 *)(long)context->data_end;
+	const struct settings *own = get_settings();
+	struct onpath_state state = { 0 };
+	struct onpath_walk walk;
+	struct onpath_done done;
+	struct frame frame;
+	__u32 key = 0;
+	struct turn *turn = map_lookup(&turns, &key);
+
+	if (!own || !turn || !find_headers(context, &frame))
+		return XDP_DROP;
+	frame.length = payload_of(&frame);
+	walk = turn->walk;
+	state.from = turn->from;
+	if (turn->waits) {
+		state.epoch = onpath_be16(turn->header.common.epoch);
+		turn->waits = onpath_go_on(&state, &own->config, &turn->header, &walk, &done);
+	} else {
+		__u32 length = read_header(&frame, end, has, &turn->header);
+
+		state.epoch = onpath_be16(turn->header.common.epoch);
+		turn->waits = onpath_decide(&state, has, own->config.udp_port, &turn->header, length, &walk, &done);
+	}
+	turn->walk = walk;
+	if (turn->waits)
+		return XDP_PASS;
+	onpath_finish(&state, &turn->header, &done);
+	return leave(own, &frame, end, &state, &turn->header);
 }
 
 /* Of two copies that leave by one device the first comes first: whether this is the second. */

@@ -11,6 +11,7 @@ mod error;
 mod layout;
 mod maps;
 pub mod pins;
+pub mod turns;
 
 pub use device::Way;
 pub use error::XdpError;
@@ -75,11 +76,11 @@ impl XdpSwitch {
     /// # Errors
     /// A configuration that is none; a kernel that does not take the program.
     pub fn load(config: XdpConfig) -> Result<XdpSwitch, XdpError> {
-        XdpSwitch::load_with(config, None)
+        XdpSwitch::load_with(config, None, false)
     }
 
-    /// The same; with a directory, maps and programs get names in it.
-    fn load_with(config: XdpConfig, dir: Option<&Path>) -> Result<XdpSwitch, XdpError> {
+    /// The same; with a directory, maps and programs get names in it. With turns packets of the cache can be made to wait.
+    fn load_with(config: XdpConfig, dir: Option<&Path>, turns: bool) -> Result<XdpSwitch, XdpError> {
         config.program.check()?;
         if OBJECT.is_empty() {
             return Err(XdpError::NoProgram);
@@ -105,7 +106,11 @@ impl XdpSwitch {
                 program.pin(dir.join(name)).doing(format!("pinning program {name}"))?;
             }
         }
-        let programs = Programs::taken(&all)?;
+        if turns {
+            let program: &mut Xdp = all.program_mut(maps::TURN).expect("a program").try_into().doing("loading")?;
+            program.load().doing(format!("loading the XDP program {}", maps::TURN))?;
+        }
+        let programs = Programs::taken(&all, turns)?;
         let mut switch = XdpSwitch { config, maps, programs, devices: vec![], links: vec![], ways: BTreeMap::new() };
         let raw = layout::settings(&config.program, config.address);
         switch.maps.settings.set(0, raw, 0).doing("writing the settings")?;

@@ -4,7 +4,7 @@ use crate::XdpError;
 use crate::error::Doing;
 use crate::layout::{
     RawCached, RawCounted, RawEntry, RawFound, RawLeased, RawName, RawPair, RawReport, RawRequester, RawRoute, RawSet,
-    RawSettings, RawSource, RawTracked,
+    RawSettings, RawSource, RawTracked, RawTurn,
 };
 use aya::maps::{Array, ArrayOfMaps, DevMap, HashMap, Map, MapData, PerCpuArray, ProgramArray};
 use aya::programs::{TestRun, TestRunOptions, TestRunResult, Xdp};
@@ -28,6 +28,7 @@ pub(crate) struct Maps {
     pub(crate) counted: Array<MapData, RawCounted>,
     pub(crate) requesters: HashMap<MapData, RawRequester, u32>,
     pub(crate) report: Array<MapData, RawReport>,
+    pub(crate) turns: Array<MapData, RawTurn>,
     /// Programs of structures that have one of their own: it is empty when nobody holds the map.
     pub(crate) parts: ProgramArray<MapData>,
     pub(crate) devices: DevMap<MapData>,
@@ -40,10 +41,12 @@ pub(crate) struct Programs {
     pub(crate) twin: Xdp,
     pub(crate) command: Xdp,
     pub(crate) cache: Xdp,
+    /// Of a switch for vectors.
+    pub(crate) turn: Option<Xdp>,
 }
 
 /// Names of the maps in maps.h.
-pub(crate) const MAPS: [&str; 18] = [
+pub(crate) const MAPS: [&str; 19] = [
     "settings",
     "tracking",
     "pairs",
@@ -59,12 +62,16 @@ pub(crate) const MAPS: [&str; 18] = [
     "counted",
     "requesters",
     "report",
+    "turns",
     "parts",
     "devices",
     "two_devices",
 ];
 /// Names of the programs in xdp.c.
 pub(crate) const PROGRAMS: [&str; 4] = ["onpath_switch", "onpath_twin", "onpath_command", "onpath_cache"];
+
+/// One more, which is loaded for vectors alone.
+pub(crate) const TURN: &str = "onpath_turn";
 
 impl Maps {
     /// Each map by its name.
@@ -90,6 +97,7 @@ impl Maps {
             counted: map!("counted"),
             requesters: map!("requesters"),
             report: map!("report"),
+            turns: map!("turns"),
             parts: map!("parts"),
             devices: map!("devices"),
             two_devices: map!("two_devices"),
@@ -99,16 +107,18 @@ impl Maps {
 
 impl Programs {
     /// Those of a loaded object: they stay loaded when it goes.
-    pub(crate) fn taken(all: &aya::Ebpf) -> Result<Programs, XdpError> {
+    pub(crate) fn taken(all: &aya::Ebpf, turns: bool) -> Result<Programs, XdpError> {
         let open = |name: &'static str, kind| -> Result<Xdp, XdpError> {
             let program: &Xdp = all.program(name).expect("a program").try_into().doing("loading")?;
             Xdp::from_program_info(program.info().doing("loading")?, name.into(), kind).doing("loading")
         };
+        let turn = turns.then(|| open(TURN, XdpAttachType::Interface)).transpose()?;
         Ok(Programs {
             switch: open(PROGRAMS[0], XdpAttachType::Interface)?,
             twin: open(PROGRAMS[1], XdpAttachType::DevMap)?,
             command: open(PROGRAMS[2], XdpAttachType::Interface)?,
             cache: open(PROGRAMS[3], XdpAttachType::Interface)?,
+            turn,
         })
     }
 
@@ -120,6 +130,7 @@ impl Programs {
             twin: open(PROGRAMS[1], XdpAttachType::DevMap)?,
             command: open(PROGRAMS[2], XdpAttachType::Interface)?,
             cache: open(PROGRAMS[3], XdpAttachType::Interface)?,
+            turn: None,
         })
     }
 }
