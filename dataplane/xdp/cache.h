@@ -45,8 +45,6 @@ GROWING_MAP(names, 1 << ONPATH_CACHE_BITS, struct name, struct onpath_found);
 MAP(cached, BPF_MAP_TYPE_ARRAY, 1 << ONPATH_CACHE_BITS, struct cached);
 MAP(counted, BPF_MAP_TYPE_ARRAY, 1 << ONPATH_CACHE_BITS, struct counted);
 GROWING_MAP(requesters, ONPATH_REQUESTERS_MAX, struct requester, __u32);
-/* Of one processor: the header of the packet that it has, for which the stack has no room. */
-MAP(header_of_cache, BPF_MAP_TYPE_PERCPU_ARRAY, 1, union onpath_innet);
 MAP(report, BPF_MAP_TYPE_ARRAY, 1, struct onpath_report);
 
 ONPATH_INLINE struct leased *get_leased(void)

@@ -149,30 +149,34 @@ ONPATH_INLINE int command_of_cache(struct command *command, const __u8 *end, con
 	}
 }
 
+static long forget_pair(__u32 shard, void *unused)
+{
+	struct onpath_tracking *all = onpath_get_tracking(0);
+	struct onpath_pair *pair = onpath_find_pair(0, shard);
+
+	(void)unused;
+	if (!all || !pair)
+		return 1;
+	onpath_enter(all);
+	pair->min_term = 0;
+	pair->counter = 0;
+	onpath_leave(all);
+	return 0;
+}
+
 /* D-42, D-66, D-122: what of a reboot is to happen between packets. */
 ONPATH_INLINE void forget(const struct settings *own, struct onpath_tracking *all, struct onpath_tracking *table)
 {
 	struct onpath_lease *lease = onpath_get_lease(0);
-	__u32 shard;
 
 	if (lease) {
 		lease->epoch = 0;
 		lease->until = 0;
 	}
-	for_all(own, forget_entry, 0);
-
 	onpath_set_epoch(table, 0, 63);
 	onpath_set_epoch(all, 0, 37);
-	for (shard = 0; shard < ONPATH_SHARDS; shard++) {
-		struct onpath_pair *pair = onpath_find_pair(0, shard);
-
-		if (!pair)
-			continue;
-		onpath_enter(all);
-		pair->min_term = 0;
-		pair->counter = 0;
-		onpath_leave(all);
-	}
+	for_all(own, forget_entry, 0);
+	loop(ONPATH_SHARDS, forget_pair, 0, 0);
 }
 
 SECTION("xdp") int onpath_command(struct xdp_md *context)

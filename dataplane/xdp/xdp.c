@@ -38,15 +38,11 @@ ONPATH_INLINE long send_twins(struct frame *frame, struct onpath_common *header,
 	return redirect_map(both, 0, BPF_F_BROADCAST);
 }
 
-/* Where a packet comes in. */
-ONPATH_INLINE struct onpath_state came_in(const struct xdp_md *context, const struct frame *frame)
+ONPATH_INLINE void set_source(struct onpath_state *state, const struct xdp_md *context, const struct frame *frame)
 {
-	struct onpath_state state = { 0 };
-
-	state.from.device = context->ingress_ifindex;
-	state.from.address = frame->ip->saddr;
-	state.from.udp_port = frame->udp->source;
-	return state;
+	state->from.device = context->ingress_ifindex;
+	state->from.address = frame->ip->saddr;
+	state->from.udp_port = frame->udp->source;
 }
 
 /* Lets the copies of a packet leave. */
@@ -68,23 +64,24 @@ ONPATH_INLINE long leave(const struct settings *own, struct frame *frame, const 
 	return redirect_map(&devices, state->first->device % DEVICES_MAX, 0);
 }
 
-/* What becomes of a frame for the switch, in a program that has these structures. There is room for its header, whatever that holds. */
-ONPATH_INLINE long handle(struct xdp_md *context, const struct settings *own, struct frame *frame, __u32 has, union onpath_innet *header)
+/* What becomes of a frame for the switch, in a program that has the other structures. */
+ONPATH_INLINE long handle(struct xdp_md *context, const struct settings *own, struct frame *frame)
 {
+	const __u32 has = ONPATH_HAS(ONPATH_STRUCTURE_DIRTY_SET) | ONPATH_HAS(ONPATH_STRUCTURE_VISIBILITY);
 	__u8 *end = (__u8 *)(long)context->data_end;
-	struct onpath_state state = came_in(context, frame);
-	__u32 length = read_header(frame, end, has, header);
+	union onpath_innet header = { .bytes = { 0 } };
+	__u32 length = read_header(frame, end, has, &header);
+	struct onpath_state state = { 0 };
 
-	state.epoch = onpath_be16(header->common.epoch);
-	onpath_step(&state, has, own->config.udp_port, header, length);
-	return leave(own, frame, end, &state, header);
+	set_source(&state, context, frame);
+	onpath_step(&state, has, own->config.udp_port, &header, length);
+	return leave(own, frame, end, &state, &header);
 }
 
 SECTION("xdp") int onpath_switch(struct xdp_md *context)
 {
 	__u8 *end = (__u8 *)(long)context->data_end;
 	const struct settings *own = get_settings();
-	union onpath_innet header = { .bytes = { 0 } };
 	const struct onpath_common *common;
 	struct onpath_state state = { 0 };
 	struct frame frame;
@@ -99,21 +96,59 @@ SECTION("xdp") int onpath_switch(struct xdp_md *context)
 	/* Where its program is not there the structure is none that the switch has. */
 	if (common && common->code >> 4 == ONPATH_STRUCTURE_CACHE)
 		tail_call(context, &parts, PART_CACHE);
-	return handle(context, own, &frame, ONPATH_HAS(ONPATH_STRUCTURE_DIRTY_SET) | ONPATH_HAS(ONPATH_STRUCTURE_VISIBILITY), &header);
+	return handle(context, own, &frame);
+}
+
+/* A packet of the cache on its way: for its header the stack has no room. */
+struct work {
+	union onpath_innet header;
+	struct onpath_walk walk;
+	struct onpath_done done;
+};
+
+/* Of one processor. */
+MAP(works, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct work);
+
+/* Of one turn: what the kernel's loop calls. */
+struct turn_of {
+	struct onpath_state *state;
+	const struct onpath_config *config;
+	struct work *work;
+};
+
+/* Not 0: the packet is done. The verifier looks at this once, not at every turn, and knows nothing of what lies in the map, which keeps the
+ * ways to be looked at few. */
+static long next_turn(__u32 turn, void *with)
+{
+	const struct turn_of *of = with;
+
+	(void)turn;
+	return !onpath_go_on(of->state, of->config, &of->work->header, &of->work->walk, &of->work->done);
 }
 
 /* The cache has a program and so a stack of its own; onpath_switch gives it frames that are whole and for the switch. */
 SECTION("xdp") int onpath_cache(struct xdp_md *context)
 {
+	const __u32 has = ONPATH_HAS(ONPATH_STRUCTURE_CACHE);
+	__u8 *end = (__u8 *)(long)context->data_end;
 	const struct settings *own = get_settings();
+	struct onpath_state state = { 0 };
+	struct turn_of turn_of;
 	struct frame frame;
-	__u32 key = 0;
-	union onpath_innet *header = map_lookup(&header_of_cache, &key);
+	__u32 key = 0, length;
+	struct work *work = map_lookup(&works, &key);
 
-	if (!own || !header || !find_headers(context, &frame))
+	if (!own || !work || !find_headers(context, &frame))
 		return XDP_PASS;
 	frame.length = payload_of(&frame);
-	return handle(context, own, &frame, ONPATH_HAS(ONPATH_STRUCTURE_CACHE), header);
+	length = read_header(&frame, end, has, &work->header);
+	set_source(&state, context, &frame);
+	state.epoch = onpath_be16(work->header.common.epoch);
+	turn_of = (struct turn_of){ &state, &own->config, work };
+	if (onpath_decide(&state, has, own->config.udp_port, &work->header, length, &work->walk, &work->done))
+		loop(ONPATH_TURNS_MAX, next_turn, &turn_of, 0);
+	onpath_finish(&state, &work->header, &work->done);
+	return leave(own, &frame, end, &state, &work->header);
 }
 
 /* A packet of the cache that a vector lets wait, as user space keeps it meanwhile. */
@@ -122,8 +157,7 @@ struct turn {
 	struct source from;
 	/* 0: it comes in now. */
 	__u32 waits;
-	struct onpath_walk walk;
-	union onpath_innet header;
+	struct work work;
 };
 
 MAP(turns, BPF_MAP_TYPE_ARRAY, 1, struct turn);
@@ -135,31 +169,29 @@ SECTION("xdp") int onpath_turn(struct xdp_md *context)
 	__u8 *end = (__u8 *)(long)context->data_end;
 	const struct settings *own = get_settings();
 	struct onpath_state state = { 0 };
-	struct onpath_walk walk;
-	struct onpath_done done;
 	struct frame frame;
 	__u32 key = 0;
 	struct turn *turn = map_lookup(&turns, &key);
+	struct work *work;
 
 	if (!own || !turn || !find_headers(context, &frame))
 		return XDP_DROP;
 	frame.length = payload_of(&frame);
-	walk = turn->walk;
+	work = &turn->work;
 	state.from = turn->from;
 	if (turn->waits) {
-		state.epoch = onpath_be16(turn->header.common.epoch);
-		turn->waits = onpath_go_on(&state, &own->config, &turn->header, &walk, &done);
+		state.epoch = onpath_be16(work->header.common.epoch);
+		turn->waits = onpath_go_on(&state, &own->config, &work->header, &work->walk, &work->done);
 	} else {
-		__u32 length = read_header(&frame, end, has, &turn->header);
+		__u32 length = read_header(&frame, end, has, &work->header);
 
-		state.epoch = onpath_be16(turn->header.common.epoch);
-		turn->waits = onpath_decide(&state, has, own->config.udp_port, &turn->header, length, &walk, &done);
+		state.epoch = onpath_be16(work->header.common.epoch);
+		turn->waits = onpath_decide(&state, has, own->config.udp_port, &work->header, length, &work->walk, &work->done);
 	}
-	turn->walk = walk;
 	if (turn->waits)
 		return XDP_PASS;
-	onpath_finish(&state, &turn->header, &done);
-	return leave(own, &frame, end, &state, &turn->header);
+	onpath_finish(&state, &work->header, &work->done);
+	return leave(own, &frame, end, &state, &work->header);
 }
 
 /* Of two copies that leave by one device the first comes first: whether this is the second. */

@@ -34,8 +34,8 @@ pub(crate) type RawCached = [u32; 3 + VALUE_BYTES / 4];
 pub(crate) type RawCounted = [u8; 12];
 /// `struct requester`: where its frames come from, whether it names a caller, uid, gid.
 pub(crate) type RawRequester = [u8; 24];
-/// `struct turn`: where a packet comes in, whether it waits, where it is on its way, its header.
-pub(crate) type RawTurn = [u8; 12 + 4 + 24 + 124];
+/// `struct turn`: where a packet comes in, whether it waits, its header, where it is on its way, what it came to.
+pub(crate) type RawTurn = [u8; 12 + 4 + 124 + 24 + 16];
 /// `struct onpath_report`: node, threshold.
 pub(crate) type RawReport = [u32; 2];
 
