@@ -1,4 +1,4 @@
-/* What the program keeps of the cache, and how the C form reaches it (cache/state.h): a part of maps.h. src/layout.rs has the same layouts. */
+/* What the program keeps of the cache, and how the C form reaches it (cache/state.h): a part of maps.h. src/layout.rs has the layouts. */
 #ifndef ONPATH_XDP_CACHE_H
 #define ONPATH_XDP_CACHE_H
 

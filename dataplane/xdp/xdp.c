@@ -99,7 +99,8 @@ SECTION("xdp") int onpath_switch(struct xdp_md *context)
 	return handle(context, own, &frame);
 }
 
-/* A packet of the cache on its way: for its header the stack has no room. */
+/* A packet of the cache on its way: for its header the stack has no room. What a short packet does not have of it is that of the one before,
+ * and no rule looks there. */
 struct work {
 	union onpath_innet header;
 	struct onpath_walk walk;

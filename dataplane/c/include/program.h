@@ -7,7 +7,7 @@
 #include "visibility/visibility.h"
 #include "cache/cache.h"
 
-/* The structures that a target's program has, in a word that the compiler knows: a target may have a program for some and one for others. */
+/* The structures that a program has, in a word that the compiler knows: a target may have a program for some and one for others. */
 #define ONPATH_HAS(structure) (1u << (structure))
 #define ONPATH_HAS_ALL \
 	(ONPATH_HAS(ONPATH_STRUCTURE_DIRTY_SET) | ONPATH_HAS(ONPATH_STRUCTURE_VISIBILITY) | ONPATH_HAS(ONPATH_STRUCTURE_CACHE))
@@ -48,8 +48,8 @@ ONPATH_INLINE enum onpath_counter onpath_parse(const struct onpath_config *confi
 
 /* What becomes of a packet, and to whom it goes, unless it waits: then that is said, and only `walk` is written. `header` has what there is of
  * the header's bytes in a UDP payload of `length`, and 0 for those that are missing; what the switch answers is written into it. */
-ONPATH_INLINE int onpath_decide(struct onpath_state *state, __u32 has, __u32 udp_port, union onpath_innet *header, __u32 length,
-				struct onpath_walk *walk, struct onpath_done *done)
+ONPATH_INLINE int onpath_decide(struct onpath_state *state, __u32 has, __u32 udp_port, union onpath_innet *header,
+				__u32 length, struct onpath_walk *walk, struct onpath_done *done)
 {
 	const struct onpath_config *config = onpath_get_config(state);
 	__u32 structure, op;

@@ -1,5 +1,5 @@
-//! Packets of the cache that wait on their way, as vectors have it: the kernel takes a packet's passes in one go, but another processor may do
-//! anything between two turns of it.
+//! Packets of the cache that wait on their way, as vectors have it: the kernel takes a packet's passes in one go, but another processor may
+//! do anything between two turns of it.
 
 use crate::error::Doing;
 use crate::layout::RawTurn;

@@ -384,8 +384,8 @@ impl Writer<'_> {
     }
 }
 
-/// One processor changes two names, which have one index in turn, and another one asks for both: what that is answered is of the name, whole,
-/// and not older than when it asked.
+/// One processor changes two names, which have one index in turn, and another one asks for both: what that is answered is of the name,
+/// whole, and not older than when it asked.
 #[test]
 fn two_processors_tear_no_entry_and_meet_no_old_one() {
     const TEST: &str = "two_processors_tear_no_entry_and_meet_no_old_one";
