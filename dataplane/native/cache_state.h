@@ -12,6 +12,12 @@ ONPATH_INLINE struct onpath_lease *onpath_get_lease(struct onpath_state *state)
 	return &state->lease;
 }
 
+ONPATH_INLINE void onpath_end_lease(struct onpath_lease *lease, const struct onpath_lease *seen)
+{
+	if (lease->until == seen->until && lease->epoch == seen->epoch)
+		lease->epoch = 0;
+}
+
 ONPATH_INLINE const struct onpath_report *onpath_get_report(struct onpath_state *state)
 {
 	return &state->report;
@@ -112,6 +118,7 @@ ONPATH_INLINE int onpath_asks_for(struct onpath_state *state, __u32 uid, __u32 g
 	return is_listed(state, &caller);
 }
 
+#ifdef ONPATH_PLANTED
 ONPATH_INLINE int onpath_asks(struct onpath_state *state)
 {
 	struct requester first = { state->in_port, 0, 0, 0 };
@@ -119,6 +126,7 @@ ONPATH_INLINE int onpath_asks(struct onpath_state *state)
 
 	return at < state->requesters_used && state->requesters[at].port == state->in_port;
 }
+#endif
 
 /* One thread has the state to itself. */
 ONPATH_INLINE void onpath_enter_cached(struct onpath_cached *entry)

@@ -408,7 +408,7 @@ __u32 onpath_native_step(struct onpath_state *state, __u32 port, __u32 udp_port,
 	state->copies = copies;
 	state->copies_max = copies_max;
 	state->copies_made = 0;
-	counter = onpath_step(state, udp_port, &header, whole);
+	counter = onpath_step(state, ONPATH_HAS_ALL, udp_port, &header, whole);
 	*copies_made = state->copies_made;
 	state->copies = 0;
 	return counter;
@@ -430,13 +430,14 @@ __u32 onpath_native_arrive(struct onpath_state *state, __u32 port, __u32 udp_por
 {
 	struct onpath_done done;
 	__u32 whole = read_header(&waiting->header, payload, length);
+	int waits;
 
 	state->in_port = port;
 	state->copies = copies;
 	state->copies_max = copies_max;
 	state->copies_made = 0;
-	return finished(state, onpath_decide(state, udp_port, &waiting->header, whole, &waiting->walk, &done), &waiting->header,
-			&done, copies_made);
+	waits = onpath_decide(state, ONPATH_HAS_ALL, udp_port, &waiting->header, whole, &waiting->walk, &done);
+	return finished(state, waits, &waiting->header, &done, copies_made);
 }
 
 __u32 onpath_native_go_on(struct onpath_state *state, struct copy *copies, __u32 copies_max, __u32 *copies_made,

@@ -6,7 +6,7 @@ use std::process::Command;
 fn main() {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo names it"));
     let object = out.join("xdp.o");
-    for source in ["xdp.c", "maps.h", "frame.h", "../c/include"] {
+    for source in ["xdp.c", "maps.h", "cache.h", "frame.h", "innet_of_frame.h", "command.h", "../c/include"] {
         println!("cargo::rerun-if-changed={source}");
     }
     println!("cargo::rerun-if-env-changed=ONPATH_CLANG");

@@ -65,6 +65,12 @@ ONPATH_INLINE int find_headers(const struct xdp_md *context, struct frame *frame
 	return kind == onpath_be16(ETH_P_IP) && frame->payload <= end;
 }
 
+/* Bytes of the payload, as the UDP header says: of sound headers alone. */
+ONPATH_INLINE __u32 payload_of(const struct frame *frame)
+{
+	return onpath_be16(frame->udp->len) - (__u32)sizeof(struct udphdr);
+}
+
 /* Whether the headers are sound, and for this address and port; then the length of the payload is known. */
 ONPATH_INLINE int is_for(struct frame *frame, const struct xdp_md *context, __be32 address, __u32 udp_port)
 {
@@ -77,7 +83,7 @@ ONPATH_INLINE int is_for(struct frame *frame, const struct xdp_md *context, __be
 		return 0;
 	if (udp_length < sizeof(struct udphdr) || udp_length + IP_BYTES != ip_length || ip_length > (__u64)(end - start))
 		return 0;
-	frame->length = udp_length - sizeof(struct udphdr);
+	frame->length = payload_of(frame);
 	return frame->ip->ttl > 1 && sum_of_ip(frame->ip) == 0xffff;
 }
 

@@ -13,6 +13,8 @@
 
 static void *(*map_lookup)(void *map, const void *key) = (void *)BPF_FUNC_map_lookup_elem;
 static long (*redirect_map)(void *map, __u64 key, __u64 flags) = (void *)BPF_FUNC_redirect_map;
+static long (*tail_call)(void *context, void *programs, __u32 number) = (void *)BPF_FUNC_tail_call;
+static long (*loop)(__u32 times, void *what, void *with, __u64 flags) = (void *)BPF_FUNC_loop;
 static long (*spin_lock)(struct bpf_spin_lock *lock) = (void *)BPF_FUNC_spin_lock;
 static long (*spin_unlock)(struct bpf_spin_lock *lock) = (void *)BPF_FUNC_spin_unlock;
 
@@ -31,8 +33,6 @@ struct onpath_route {
 	__u16 spare;
 };
 
-/* The cache is in other targets (SPEC.md, XDP). */
-#define ONPATH_WITHOUT_CACHE
 #include "state.h"
 
 /* What is fixed when the program is loaded. */
@@ -70,6 +70,15 @@ struct twins {
 		TYPE(key, key_type);                        \
 		TYPE(value, value_type);                    \
 	} name SECTION(".maps")
+/* A table that takes memory for the entries that it has. */
+#define GROWING_MAP(name, entries, key_type, value_type) \
+	struct {                                         \
+		KIND(type, BPF_MAP_TYPE_HASH);           \
+		KIND(max_entries, entries);              \
+		KIND(map_flags, BPF_F_NO_PREALLOC);      \
+		TYPE(key, key_type);                     \
+		TYPE(value, value_type);                 \
+	} name SECTION(".maps")
 #define MAP(name, kind, entries, value_type) KEYED_MAP(name, kind, entries, __u32, value_type)
 
 MAP(settings, BPF_MAP_TYPE_ARRAY, 1, struct settings);
@@ -82,6 +91,14 @@ MAP(counters, BPF_MAP_TYPE_PERCPU_ARRAY, ONPATH_COUNTERS, __u64);
 MAP(routes, BPF_MAP_TYPE_HASH, ONPATH_ROUTES_MAX, struct onpath_route);
 KEYED_MAP(hosts, BPF_MAP_TYPE_HASH, ONPATH_HOSTS_MAX, struct source, __u32);
 MAP(twins, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct twins);
+/* Programs of structures that have one of their own. */
+enum { PART_CACHE, PARTS };
+struct {
+	KIND(type, BPF_MAP_TYPE_PROG_ARRAY);
+	KIND(max_entries, PARTS);
+	KIND(key_size, 4);
+	KIND(value_size, 4);
+} parts SECTION(".maps");
 /* By which devices a copy leaves; their egress program is onpath_twin. */
 MAP(devices, BPF_MAP_TYPE_DEVMAP, DEVICES_MAX, struct bpf_devmap_val);
 
@@ -104,6 +121,8 @@ struct {
 /* A packet: where it comes from, and the copies that it makes, at most two. */
 struct onpath_state {
 	struct source from;
+	/* Of the cache: what its tokens are of. */
+	__u32 epoch;
 	__u32 copies;
 	__u32 node;
 	const struct onpath_route *first;
@@ -170,6 +189,8 @@ ONPATH_INLINE const struct onpath_route *onpath_find_route(struct onpath_state *
 {
 	FIND(routes, node);
 }
+
+#include "cache.h"
 
 ONPATH_INLINE void onpath_enter(struct onpath_tracking *tracking)
 {

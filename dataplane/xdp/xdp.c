@@ -4,48 +4,11 @@
 #include "maps.h"
 #include "frame.h"
 #include "program.h"
+#include "innet_of_frame.h"
+#include "command.h"
 
 /* In `flags` between the program and its egress program: two copies leave. No packet on a wire has it (D-7). */
 #define FLAG_TWINS 0x80
-
-/* Reads what there is of the header: all, the part that all structures share, or nothing. How much that is is all that decides about a
- * payload (D-2). */
-ONPATH_INLINE __u32 read_header(const struct frame *frame, const __u8 *end, union onpath_innet *header)
-{
-	if (frame->length < ONPATH_COMMON_BYTES || frame->payload + ONPATH_COMMON_BYTES > end)
-		return 0;
-	header->common = *(struct onpath_common *)frame->payload;
-	switch (header->common.code >> 4) {
-	case ONPATH_STRUCTURE_DIRTY_SET:
-		if (frame->length < ONPATH_DIRTY_SET_BYTES || frame->payload + ONPATH_DIRTY_SET_BYTES > end)
-			break;
-		header->dirty_set = *(struct onpath_dirty_set *)frame->payload;
-		return ONPATH_DIRTY_SET_BYTES;
-	case ONPATH_STRUCTURE_VISIBILITY:
-		if (frame->length < ONPATH_VISIBILITY_BYTES || frame->payload + ONPATH_VISIBILITY_BYTES > end)
-			break;
-		header->visibility = *(struct onpath_visibility *)frame->payload;
-		return ONPATH_VISIBILITY_BYTES;
-	}
-	return ONPATH_COMMON_BYTES;
-}
-
-/* A switch writes into the common part (D-16), whatever the structure, and of a look the metadata. */
-ONPATH_INLINE struct onpath_common *common_of(const struct frame *frame, const __u8 *end)
-{
-	return frame->payload + ONPATH_COMMON_BYTES <= end ? (struct onpath_common *)frame->payload : 0;
-}
-
-/* What a look has found (D-56). */
-ONPATH_INLINE void write_metadata(const struct frame *frame, const __u8 *end, const union onpath_innet *header)
-{
-	struct onpath_visibility *out = (struct onpath_visibility *)frame->payload;
-
-	if (header->common.code >> 4 != ONPATH_STRUCTURE_VISIBILITY || header->common.result != ONPATH_RESULT_PENDING)
-		return;
-	if (frame->payload + ONPATH_VISIBILITY_BYTES <= end)
-		onpath_copy_values(out->metadata, header->visibility.metadata);
-}
 
 /* Numbers the two copies of a packet, from 1 to 65,535, so that their egress program knows the second from the first. */
 ONPATH_INLINE __u16 next_number(void)
@@ -75,16 +38,53 @@ ONPATH_INLINE long send_twins(struct frame *frame, struct onpath_common *header,
 	return redirect_map(both, 0, BPF_F_BROADCAST);
 }
 
+ONPATH_INLINE void set_source(struct onpath_state *state, const struct xdp_md *context, const struct frame *frame)
+{
+	state->from.device = context->ingress_ifindex;
+	state->from.address = frame->ip->saddr;
+	state->from.udp_port = frame->udp->source;
+}
+
+/* Lets the copies of a packet leave. */
+ONPATH_INLINE long leave(const struct settings *own, struct frame *frame, const __u8 *end, const struct onpath_state *state,
+			 const union onpath_innet *header)
+{
+	struct onpath_common *out;
+
+	if (!state->copies || !state->first || frame->payload + ONPATH_COMMON_BYTES > end)
+		return XDP_DROP;
+	out = (struct onpath_common *)frame->payload;
+	write_read(frame, end, header);
+	if (state->second)
+		return send_twins(frame, out, state, header->common.destination);
+	*out = state->header;
+	write_metadata(frame, end, header);
+	write_addresses(frame, own, state->first);
+	/* Also where it came from: XDP_TX does not wake the other end of a veth that polls by GRO alone. */
+	return redirect_map(&devices, state->first->device % DEVICES_MAX, 0);
+}
+
+/* What becomes of a frame for the switch, in a program that has the other structures. */
+ONPATH_INLINE long handle(struct xdp_md *context, const struct settings *own, struct frame *frame)
+{
+	const __u32 has = ONPATH_HAS(ONPATH_STRUCTURE_DIRTY_SET) | ONPATH_HAS(ONPATH_STRUCTURE_VISIBILITY);
+	__u8 *end = (__u8 *)(long)context->data_end;
+	union onpath_innet header = { .bytes = { 0 } };
+	__u32 length = read_header(frame, end, has, &header);
+	struct onpath_state state = { 0 };
+
+	set_source(&state, context, frame);
+	onpath_step(&state, has, own->config.udp_port, &header, length);
+	return leave(own, frame, end, &state, &header);
+}
+
 SECTION("xdp") int onpath_switch(struct xdp_md *context)
 {
 	__u8 *end = (__u8 *)(long)context->data_end;
 	const struct settings *own = get_settings();
+	const struct onpath_common *common;
 	struct onpath_state state = { 0 };
-	union onpath_innet header = { .bytes = { 0 } };
-	struct onpath_common *out;
-	__be32 destination;
 	struct frame frame;
-	__u32 length;
 
 	if (!own)
 		return XDP_PASS;
@@ -92,22 +92,107 @@ SECTION("xdp") int onpath_switch(struct xdp_md *context)
 		onpath_count(&state, ONPATH_PLAIN);
 		return XDP_PASS;
 	}
-	length = read_header(&frame, end, &header);
-	destination = header.common.destination;
-	state.from.device = context->ingress_ifindex;
-	state.from.address = frame.ip->saddr;
-	state.from.udp_port = frame.udp->source;
-	onpath_step(&state, own->config.udp_port, &header, length);
-	out = common_of(&frame, end);
-	if (!state.copies || !state.first || !out)
+	common = common_of(&frame, end);
+	/* Where its program is not there the structure is none that the switch has. */
+	if (common && common->code >> 4 == ONPATH_STRUCTURE_CACHE)
+		tail_call(context, &parts, PART_CACHE);
+	return handle(context, own, &frame);
+}
+
+/* A packet of the cache on its way: for its header the stack has no room. What a short packet does not have of it is that of the one before,
+ * and no rule looks there. */
+struct work {
+	union onpath_innet header;
+	struct onpath_walk walk;
+	struct onpath_done done;
+};
+
+/* Of one processor. */
+MAP(works, BPF_MAP_TYPE_PERCPU_ARRAY, 1, struct work);
+
+/* Of one turn: what the kernel's loop calls. */
+struct turn_of {
+	struct onpath_state *state;
+	const struct onpath_config *config;
+	struct work *work;
+};
+
+/* Not 0: the packet is done. The verifier looks at this once, not at every turn, and knows nothing of what lies in the map, which keeps the
+ * ways to be looked at few. */
+static long next_turn(__u32 turn, void *with)
+{
+	const struct turn_of *of = with;
+
+	(void)turn;
+	return !onpath_go_on(of->state, of->config, &of->work->header, &of->work->walk, &of->work->done);
+}
+
+/* The cache has a program and so a stack of its own; onpath_switch gives it frames that are whole and for the switch. */
+SECTION("xdp") int onpath_cache(struct xdp_md *context)
+{
+	const __u32 has = ONPATH_HAS(ONPATH_STRUCTURE_CACHE);
+	__u8 *end = (__u8 *)(long)context->data_end;
+	const struct settings *own = get_settings();
+	struct onpath_state state = { 0 };
+	struct turn_of turn_of;
+	struct frame frame;
+	__u32 key = 0, length;
+	struct work *work = map_lookup(&works, &key);
+
+	if (!own || !work || !find_headers(context, &frame))
+		return XDP_PASS;
+	frame.length = payload_of(&frame);
+	length = read_header(&frame, end, has, &work->header);
+	set_source(&state, context, &frame);
+	state.epoch = onpath_be16(work->header.common.epoch);
+	turn_of = (struct turn_of){ &state, &own->config, work };
+	if (onpath_decide(&state, has, own->config.udp_port, &work->header, length, &work->walk, &work->done))
+		loop(ONPATH_TURNS_MAX, next_turn, &turn_of, 0);
+	onpath_finish(&state, &work->header, &work->done);
+	return leave(own, &frame, end, &state, &work->header);
+}
+
+/* A packet of the cache that a vector lets wait, as user space keeps it meanwhile. */
+struct turn {
+	/* Where it comes in. */
+	struct source from;
+	/* 0: it comes in now. */
+	__u32 waits;
+	struct work work;
+};
+
+MAP(turns, BPF_MAP_TYPE_ARRAY, 1, struct turn);
+
+/* One turn of such a packet: XDP_PASS, it waits. It is loaded for vectors alone. */
+SECTION("xdp") int onpath_turn(struct xdp_md *context)
+{
+	const __u32 has = ONPATH_HAS(ONPATH_STRUCTURE_CACHE);
+	__u8 *end = (__u8 *)(long)context->data_end;
+	const struct settings *own = get_settings();
+	struct onpath_state state = { 0 };
+	struct frame frame;
+	__u32 key = 0;
+	struct turn *turn = map_lookup(&turns, &key);
+	struct work *work;
+
+	if (!own || !turn || !find_headers(context, &frame))
 		return XDP_DROP;
-	if (state.second)
-		return send_twins(&frame, out, &state, destination);
-	*out = state.header;
-	write_metadata(&frame, end, &header);
-	write_addresses(&frame, own, state.first);
-	/* Also where it came from: XDP_TX does not wake the other end of a veth that polls by GRO alone. */
-	return redirect_map(&devices, state.first->device % DEVICES_MAX, 0);
+	frame.length = payload_of(&frame);
+	work = &turn->work;
+	state.from = turn->from;
+	if (turn->waits) {
+		state.epoch = onpath_be16(work->header.common.epoch);
+		turn->waits = onpath_go_on(&state, &own->config, &work->header, &work->walk, &work->done);
+	} else {
+		__u32 length = read_header(&frame, end, has, &work->header);
+
+		state.epoch = onpath_be16(work->header.common.epoch);
+		turn->waits = onpath_decide(&state, has, own->config.udp_port, &work->header, length, &work->walk, &work->done);
+	}
+	if (turn->waits)
+		return XDP_PASS;
+	onpath_finish(&state, &work->header, &work->done);
+	return leave(own, &frame, end, &state, &work->header);
 }
 
 /* Of two copies that leave by one device the first comes first: whether this is the second. */
@@ -126,6 +211,20 @@ ONPATH_INLINE int is_second(__u32 number)
 	return 0;
 }
 
+/* To whom two copies go: of the cache to the shard that is asked and to who hears of misses (D-108), otherwise to the shard that has sent
+ * the packet and to whom that names. */
+ONPATH_INLINE void find_twins(const struct onpath_common *header, __u32 *node, __u32 *other)
+{
+	const struct onpath_report *told = onpath_get_report(0);
+
+	*node = ONPATH_NODE_OF_SHARD_0 + onpath_be16(header->shard);
+	*other = onpath_be32(header->destination);
+	if (header->code >> 4 != ONPATH_STRUCTURE_CACHE)
+		return;
+	*node = *other;
+	*other = told ? told->node : 0;
+}
+
 /* Where a frame leaves: of two copies that are still the same, each gets its node and the addresses of that (D-16, D-23). */
 SECTION("xdp/devmap") int onpath_twin(struct xdp_md *context)
 {
@@ -134,21 +233,21 @@ SECTION("xdp/devmap") int onpath_twin(struct xdp_md *context)
 	const struct onpath_route *first, *second;
 	struct onpath_common *header;
 	struct frame frame;
-	__u32 node, device = context->egress_ifindex;
+	__u32 node, other, device = context->egress_ifindex;
 
 	if (!own || !find_headers(context, &frame))
 		return XDP_PASS;
 	header = common_of(&frame, end);
 	if (!header || header->flags != FLAG_TWINS)
 		return XDP_PASS;
-	node = ONPATH_NODE_OF_SHARD_0 + onpath_be16(header->shard);
+	find_twins(header, &node, &other);
 	first = onpath_find_route(0, node);
-	second = onpath_find_route(0, onpath_be32(header->destination));
+	second = onpath_find_route(0, other);
 	if (!first || !second)
 		return XDP_DROP;
 	if (first->port == second->port ? is_second(frame.udp->check) : device == second->port) {
 		first = second;
-		node = onpath_be32(header->destination);
+		node = other;
 	}
 	/* Its route is another one since. */
 	if (first->port != device)
@@ -157,79 +256,6 @@ SECTION("xdp/devmap") int onpath_twin(struct xdp_md *context)
 	header->flags = 0;
 	write_addresses(&frame, own, first);
 	return XDP_PASS;
-}
-
-/* A command of the control plane that touches registers, given to BPF_PROG_TEST_RUN as a packet, so that it is made under the lock. */
-struct command {
-	__u32 kind;
-	__u32 a;
-	__u32 b;
-	__u32 spare;
-};
-
-/* Numbers of src/command.rs. */
-enum {
-	COMMAND_EPOCH = 1,
-	COMMAND_COMPLETE,
-	COMMAND_RAISE,
-	COMMAND_REBOOT,
-	COMMAND_VISIBILITY_EPOCH,
-	COMMAND_VISIBILITY_COMPLETE,
-};
-
-/* What it answers. */
-enum { ANSWER_DONE = 16, ANSWER_OTHER_EPOCH, ANSWER_UNKNOWN };
-
-/* D-42, D-66: what of a reboot is to happen between packets. */
-ONPATH_INLINE void forget(struct onpath_tracking *all, struct onpath_tracking *table)
-{
-	__u32 shard;
-
-	onpath_set_epoch(table, 0, 63);
-	onpath_set_epoch(all, 0, 37);
-	for (shard = 0; shard < ONPATH_SHARDS; shard++) {
-		struct onpath_pair *pair = onpath_find_pair(0, shard);
-
-		if (!pair)
-			continue;
-		onpath_enter(all);
-		pair->min_term = 0;
-		pair->counter = 0;
-		onpath_leave(all);
-	}
-}
-
-SECTION("xdp") int onpath_command(struct xdp_md *context)
-{
-	const struct command *command = (const struct command *)(long)context->data;
-	struct onpath_tracking *all = onpath_get_tracking(0), *table = onpath_get_visibility(0);
-	struct onpath_pair *pair;
-
-	if ((__u8 *)(command + 1) > (__u8 *)(long)context->data_end || !all || !table)
-		return ANSWER_UNKNOWN;
-	switch (command->kind) {
-	case COMMAND_EPOCH:
-		onpath_set_epoch(all, command->a, 37);
-		return ANSWER_DONE;
-	case COMMAND_COMPLETE:
-		return onpath_set_complete(all, command->a, 38) ? ANSWER_DONE : ANSWER_OTHER_EPOCH;
-	case COMMAND_RAISE:
-		pair = onpath_find_pair(0, command->a);
-		if (!pair)
-			return ANSWER_UNKNOWN;
-		onpath_raise(all, pair, command->b);
-		return ANSWER_DONE;
-	case COMMAND_REBOOT:
-		forget(all, table);
-		return ANSWER_DONE;
-	case COMMAND_VISIBILITY_EPOCH:
-		onpath_set_epoch(table, command->a, 63);
-		return ANSWER_DONE;
-	case COMMAND_VISIBILITY_COMPLETE:
-		return onpath_set_complete(table, command->a, 64) ? ANSWER_DONE : ANSWER_OTHER_EPOCH;
-	default:
-		return ANSWER_UNKNOWN;
-	}
 }
 
 char licence_of_program[] SECTION("license") = "Apache-2.0";

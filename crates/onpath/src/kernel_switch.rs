@@ -26,7 +26,8 @@ impl InKernel {
         let SocketAddr::V4(address) = address else {
             anyhow::bail!("xdp: the switch needs an IPv4 address, not {}", address.ip());
         };
-        let program = Config { udp_port: port, ..Config::whole(cluster) };
+        // Nobody begins an epoch of its cache.
+        let program = Config { udp_port: port, cache_bits: 0, ..Config::whole(cluster) };
         let devices: Vec<&str> = devices.iter().map(String::as_str).collect();
         let switch = XdpSwitch::attach(XdpConfig { program, address: *address.ip() }, &devices);
         Ok(InKernel { switch: switch.context("xdp")?, ways: HashMap::new() })

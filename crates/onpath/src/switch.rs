@@ -90,7 +90,8 @@ pub(crate) fn run(args: SwitchArgs) -> anyhow::Result<()> {
 
 fn attach(args: &AttachArgs) -> anyhow::Result<()> {
     let Address(address) = args.address;
-    let program = Config { udp_port: address.port(), ..Config::whole(args.cluster) };
+    // Nobody would begin an epoch of its cache.
+    let program = Config { udp_port: address.port(), cache_bits: 0, ..Config::whole(args.cluster) };
     let devices: Vec<&str> = args.devices.iter().map(String::as_str).collect();
     let dir = pins::directory(Path::new(PINS), args.cluster);
     XdpSwitch::attach_pinned(XdpConfig { program, address: *address.ip() }, &devices, &dir)?;

@@ -4,18 +4,14 @@
 
 #include "dirty_set/control.h"
 #include "visibility/control.h"
-#ifndef ONPATH_WITHOUT_CACHE
 #include "cache/control.h"
-#endif
 
 /* D-42, D-66, D-122. */
 ONPATH_INLINE enum onpath_refusal onpath_control_reboot(struct onpath_state *state)
 {
 	onpath_reboot_dirty_set(state);
 	onpath_reboot_visibility(state);
-#ifndef ONPATH_WITHOUT_CACHE
 	onpath_reboot_cache(state);
-#endif
 	onpath_clear_tables(state);
 	onpath_clear_counters(state);
 	return ONPATH_ACCEPTED;

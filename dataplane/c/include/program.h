@@ -5,26 +5,24 @@
 #include "common/copies.h"
 #include "dirty_set/dirty_set.h"
 #include "visibility/visibility.h"
-#ifndef ONPATH_WITHOUT_CACHE
 #include "cache/cache.h"
-#else
-/* Nothing waits. */
-struct onpath_walk {
-	__u32 op;
-};
-#endif
 
-/* D-5: the structure of a packet, 0 for none that is known. */
-ONPATH_INLINE __u32 onpath_structure(const struct onpath_common *header)
+/* The structures that a program has, in a word that the compiler knows: a target may have a program for some and one for others. */
+#define ONPATH_HAS(structure) (1u << (structure))
+#define ONPATH_HAS_ALL \
+	(ONPATH_HAS(ONPATH_STRUCTURE_DIRTY_SET) | ONPATH_HAS(ONPATH_STRUCTURE_VISIBILITY) | ONPATH_HAS(ONPATH_STRUCTURE_CACHE))
+
+/* D-5: the structure of a packet, 0 for none that the program has. */
+ONPATH_INLINE __u32 onpath_structure(const struct onpath_common *header, __u32 has)
 {
 	__u32 structure = header->code >> 4;
 
-	if (structure == ONPATH_STRUCTURE_DIRTY_SET || structure == ONPATH_STRUCTURE_VISIBILITY)
-		return structure;
-#ifndef ONPATH_WITHOUT_CACHE
-	if (structure == ONPATH_STRUCTURE_CACHE)
-		return structure;
-#endif
+	if (structure == ONPATH_STRUCTURE_DIRTY_SET && has & ONPATH_HAS(ONPATH_STRUCTURE_DIRTY_SET))
+		return ONPATH_STRUCTURE_DIRTY_SET;
+	if (structure == ONPATH_STRUCTURE_VISIBILITY && has & ONPATH_HAS(ONPATH_STRUCTURE_VISIBILITY))
+		return ONPATH_STRUCTURE_VISIBILITY;
+	if (structure == ONPATH_STRUCTURE_CACHE && has & ONPATH_HAS(ONPATH_STRUCTURE_CACHE))
+		return ONPATH_STRUCTURE_CACHE;
 	return onpath_planted(5) ? ONPATH_STRUCTURE_DIRTY_SET : 0;
 }
 
@@ -35,14 +33,10 @@ ONPATH_INLINE enum onpath_counter onpath_parse(const struct onpath_config *confi
 {
 	enum onpath_counter counter;
 
-#ifndef ONPATH_WITHOUT_CACHE
 	if (structure == ONPATH_STRUCTURE_CACHE) {
 		counter = onpath_parse_cache(header, length, op);
 		*changes = onpath_changes_cache(*op);
-		return counter;
-	}
-#endif
-	if (structure == ONPATH_STRUCTURE_DIRTY_SET) {
+	} else if (structure == ONPATH_STRUCTURE_DIRTY_SET) {
 		counter = onpath_parse_dirty_set(config, &header->dirty_set, length, op);
 		*changes = onpath_changes(*op);
 	} else {
@@ -54,8 +48,8 @@ ONPATH_INLINE enum onpath_counter onpath_parse(const struct onpath_config *confi
 
 /* What becomes of a packet, and to whom it goes, unless it waits: then that is said, and only `walk` is written. `header` has what there is of
  * the header's bytes in a UDP payload of `length`, and 0 for those that are missing; what the switch answers is written into it. */
-ONPATH_INLINE int onpath_decide(struct onpath_state *state, __u32 udp_port, union onpath_innet *header, __u32 length,
-				struct onpath_walk *walk, struct onpath_done *done)
+ONPATH_INLINE int onpath_decide(struct onpath_state *state, __u32 has, __u32 udp_port, union onpath_innet *header,
+				__u32 length, struct onpath_walk *walk, struct onpath_done *done)
 {
 	const struct onpath_config *config = onpath_get_config(state);
 	__u32 structure, op;
@@ -67,7 +61,7 @@ ONPATH_INLINE int onpath_decide(struct onpath_state *state, __u32 udp_port, unio
 	done->counter = onpath_parse_common(config, udp_port, &header->common, length);
 	if (done->counter != ONPATH_LET_THROUGH)
 		return 0;
-	structure = onpath_structure(&header->common);
+	structure = onpath_structure(&header->common, has);
 	done->counter = ONPATH_DROP_STRUCTURE;
 	if (!structure)
 		return 0;
@@ -83,10 +77,8 @@ ONPATH_INLINE int onpath_decide(struct onpath_state *state, __u32 udp_port, unio
 	if (changes && !onpath_from_host(state) && !onpath_planted(44))
 		return 0;
 	walk->op = op;
-#ifndef ONPATH_WITHOUT_CACHE
 	if (structure == ONPATH_STRUCTURE_CACHE)
 		return onpath_arrive_at_cache(state, config, header, walk, done);
-#endif
 	if (structure == ONPATH_STRUCTURE_DIRTY_SET)
 		*done = onpath_execute(state, config, &header->dirty_set, op);
 	else
@@ -106,22 +98,19 @@ ONPATH_INLINE enum onpath_counter onpath_finish(struct onpath_state *state, unio
 }
 
 /* One packet: decides, sends its copies and counts it. For ONPATH_PLAIN it passes as if this program did not exist. */
-ONPATH_INLINE enum onpath_counter onpath_step(struct onpath_state *state, __u32 udp_port, union onpath_innet *header,
+ONPATH_INLINE enum onpath_counter onpath_step(struct onpath_state *state, __u32 has, __u32 udp_port, union onpath_innet *header,
 					      __u32 length)
 {
+	const struct onpath_config *config = onpath_get_config(state);
 	struct onpath_walk walk = { 0 };
 	struct onpath_done done;
-	int waits = onpath_decide(state, udp_port, header, length, &walk, &done);
-
-#ifndef ONPATH_WITHOUT_CACHE
-	const struct onpath_config *config = onpath_get_config(state);
+	int waits = onpath_decide(state, has, udp_port, header, length, &walk, &done);
 	__u32 turn;
 
-	for (turn = 0; waits && config && turn < ONPATH_TURNS_MAX; turn++)
-		waits = onpath_go_on(state, config, header, &walk, &done);
-#else
-	(void)waits;
-#endif
+	if (has & ONPATH_HAS(ONPATH_STRUCTURE_CACHE)) {
+		for (turn = 0; waits && config && turn < ONPATH_TURNS_MAX; turn++)
+			waits = onpath_go_on(state, config, header, &walk, &done);
+	}
 	return onpath_finish(state, header, &done);
 }
 

@@ -4,9 +4,6 @@
 
 #include "dirty_set/state.h"
 #include "visibility/state.h"
-/* A target that has no cache says so by this macro. */
-#ifndef ONPATH_WITHOUT_CACHE
 #include "cache/state.h"
-#endif
 
 #endif

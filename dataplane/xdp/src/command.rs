@@ -14,18 +14,30 @@ use std::net::SocketAddrV4;
 
 /// Commands of `onpath_command` in xdp.c.
 #[derive(Clone, Copy, Debug)]
-enum Registers {
+pub(crate) enum Registers {
     Epoch = 1,
     Complete,
     Raise,
     Reboot,
     VisibilityEpoch,
     VisibilityComplete,
+    CacheEpoch,
+    CacheBegin,
+    CacheRenew,
+    CacheOff,
+    CacheStamp,
+    CacheLeft,
+    CacheEmpty,
+    CacheReset,
+    CacheClock,
 }
 
 /// What it answers.
 const DONE: u32 = 16;
-const OTHER_EPOCH: u32 = 17;
+pub(crate) const OTHER_EPOCH: u32 = 17;
+pub(crate) const EPOCH_RUNS: u32 = 18;
+pub(crate) const PASSED: u32 = 19;
+pub(crate) const NO_ENTRY: u32 = 20;
 
 impl XdpSwitch {
     /// Executes a command of the control plane.
@@ -51,7 +63,7 @@ impl XdpSwitch {
                 }
             }
             Command::VisibilityClear => self.clear_entries(),
-            Command::Cache(_) => Err(XdpError::NoCache),
+            Command::Cache(command) => self.control_cache(&command),
             Command::Route { node, port } => self.route(node, port),
             Command::Unroute { node } => self.unroute(node),
             Command::Host { port } => {
@@ -69,7 +81,7 @@ impl XdpSwitch {
     }
 
     /// Whence frames of a port's host come.
-    fn source(&self, port: Port) -> Result<(u32, SocketAddrV4), XdpError> {
+    pub(crate) fn source(&self, port: Port) -> Result<(u32, SocketAddrV4), XdpError> {
         let way = self.ways.get(&port.0).ok_or(XdpError::NoWay(port))?;
         let device = self.devices.iter().find(|device| device.name == way.device).ok_or(XdpError::NoWay(port))?;
         Ok((device.number, way.address))
@@ -85,10 +97,17 @@ impl XdpSwitch {
 
     /// Lets the program itself change registers, under its lock.
     fn registers(&self, kind: Registers, a: u32, b: u32) -> Result<u32, XdpError> {
-        let words = [kind as u32, a, b, 0].map(u32::to_ne_bytes);
-        let answer = maps::run(&self.programs.command, words.as_flattened(), &mut [0; 64], 1)?.return_value;
-        assert!((DONE..=OTHER_EPOCH).contains(&answer), "xdp.c does not know command {kind:?}: {answer}");
-        Ok(answer)
+        self.run(kind, [a, b, 0]).map(|(answer, _)| answer)
+    }
+
+    /// The same: what it answers, and what it leaves in the place of the first two arguments.
+    pub(crate) fn run(&self, kind: Registers, [a, b, c]: [u32; 3]) -> Result<(u32, [u32; 2]), XdpError> {
+        let words = [kind as u32, a, b, c].map(u32::to_ne_bytes);
+        let mut out = [0; 64];
+        let answer = maps::run(&self.programs.command, words.as_flattened(), &mut out, 1)?.return_value;
+        assert!((DONE..=NO_ENTRY).contains(&answer), "xdp.c does not know command {kind:?}: {answer}");
+        let (words, _) = out.as_chunks();
+        Ok((answer, [words[1], words[2]].map(u32::from_ne_bytes)))
     }
 
     /// D-40. Without an epoch no packet writes a tag.
@@ -131,11 +150,12 @@ impl XdpSwitch {
         absent(self.maps.routes.remove(&node), "removing a route")
     }
 
-    /// D-42, D-66. The epochs end first: from then on no packet writes a tag, and every remove meets term 0.
+    /// D-42, D-66, D-122. The epochs end first: from then on no packet writes a tag, and every remove meets term 0.
     fn reboot(&mut self) -> Result<(), XdpError> {
         self.registers(Registers::Reboot, 0, 0)?;
         self.clear()?;
         self.clear_entries()?;
+        self.clear_cache_tables()?;
         let nodes: Result<Vec<u32>, _> = self.maps.routes.keys().collect();
         for node in nodes.doing("reading the routes")? {
             self.unroute(node)?;
@@ -154,7 +174,11 @@ impl XdpSwitch {
 }
 
 /// An entry into a table that has room for so many.
-fn bounded(done: Result<(), MapError>, (what, most): (&'static str, usize), doing: &str) -> Result<(), XdpError> {
+pub(crate) fn bounded(
+    done: Result<(), MapError>,
+    (what, most): (&'static str, usize),
+    doing: &str,
+) -> Result<(), XdpError> {
     match done {
         Err(MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(libc::E2BIG) => {
             Err(ControlError::Full(what, most).into())
@@ -164,7 +188,7 @@ fn bounded(done: Result<(), MapError>, (what, most): (&'static str, usize), doin
 }
 
 /// What is to go may be gone.
-fn absent(done: Result<(), MapError>, doing: &str) -> Result<(), XdpError> {
+pub(crate) fn absent(done: Result<(), MapError>, doing: &str) -> Result<(), XdpError> {
     match done {
         Err(MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
         Err(MapError::KeyNotFound) => Ok(()),

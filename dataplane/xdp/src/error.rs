@@ -70,9 +70,9 @@ pub enum XdpError {
     /// A port that no [`crate::Way`] was given for.
     #[error("port {port} has no address: give its way first", port = .0.0)]
     NoWay(Port),
-    /// A command of the cache.
-    #[error("the switch in the kernel has no cache: use one in user space")]
-    NoCache,
+    /// A command that tells the time.
+    #[error("the switch in the kernel has a clock of its own")]
+    OwnClock,
     /// The control plane refuses the command.
     #[error(transparent)]
     Refused(#[from] ControlError),

@@ -1,10 +1,11 @@
 //! Values of the maps, byte for byte as in maps.h. All of them are arrays, so that none needs a layout of Rust's own.
 
 use crate::device::{Device, Way};
-use onpath_dataplane::common::state::{Entry, Pair};
+use onpath_dataplane::common::state::{Entry, Lease, Pair, Stamp};
 use onpath_dataplane::dirty_set::registers::STAGES_MAX;
 use onpath_dataplane::visibility::registers::VALUES;
 use onpath_dataplane::{Config, Tracking};
+use onpath_wire::innet::cache::VALUE_BYTES;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// `struct settings`: cluster, port, bits of an index, arrays, bits of an entry's number, those of the cache, address.
@@ -21,6 +22,23 @@ pub(crate) type RawEntry = [u32; 2 + VALUES];
 pub(crate) type RawRoute = [u8; 28];
 /// `struct source`.
 pub(crate) type RawSource = [u8; 12];
+/// `struct leased`: until, epoch, lock, whether the clock stands, and at which tick.
+pub(crate) type RawLeased = [u32; 5];
+/// `struct name`: key, token, epoch.
+pub(crate) type RawName = [u8; 16];
+/// `struct onpath_found`: index, number.
+pub(crate) type RawFound = [u32; 2];
+/// `struct cached`: number, state, value in network order, lock.
+pub(crate) type RawCached = [u32; 3 + VALUE_BYTES / 4];
+/// `struct counted`: misses by row, whether they were told, a spare byte, answers.
+pub(crate) type RawCounted = [u8; 12];
+/// `struct requester`: where its frames come from, whether it names a caller, uid, gid.
+pub(crate) type RawRequester = [u8; 24];
+/// `struct turn`: where a packet comes in, whether it waits, its header, where it is on its way, what it came to.
+pub(crate) type RawTurn = [u8; 12 + 4 + 124 + 24 + 16];
+/// `struct onpath_report`: node, threshold.
+pub(crate) type RawReport = [u32; 2];
+
 pub(crate) fn settings(config: &Config, address: Ipv4Addr) -> RawSettings {
     let Config { cluster, udp_port, index_bits, stages, entry_bits, cache_bits } = *config;
     let address = u32::from_ne_bytes(address.octets());
@@ -76,4 +94,74 @@ pub(crate) fn source(device: u32, address: SocketAddrV4) -> RawSource {
     raw[4..8].copy_from_slice(&address.ip().octets());
     raw[8..10].copy_from_slice(&address.port().to_be_bytes());
     raw
+}
+
+/// A name of an epoch.
+pub(crate) fn name(key: u64, token: u8, epoch: u16) -> RawName {
+    let mut raw = [0; 16];
+    raw[..8].copy_from_slice(&key.to_ne_bytes());
+    raw[8..12].copy_from_slice(&u32::from(token).to_ne_bytes());
+    raw[12..].copy_from_slice(&u32::from(epoch).to_ne_bytes());
+    raw
+}
+
+/// Who asks from there: in the name of anybody, or of a caller, uid and gid.
+pub(crate) fn requester(from: &RawSource, caller: Option<(u32, u32)>) -> RawRequester {
+    let mut raw = [0; 24];
+    raw[..12].copy_from_slice(from);
+    if let Some((uid, gid)) = caller {
+        raw[12..16].copy_from_slice(&1u32.to_ne_bytes());
+        raw[16..20].copy_from_slice(&uid.to_ne_bytes());
+        raw[20..].copy_from_slice(&gid.to_ne_bytes());
+    }
+    raw
+}
+
+pub(crate) fn lease_of(raw: &RawLeased) -> Lease {
+    Lease { until: raw[0], epoch: raw[1] as u16 }
+}
+
+pub(crate) fn stamp_of(raw: &RawCached) -> Stamp {
+    Stamp { number: raw[0], state: raw[1] }
+}
+
+pub(crate) fn value_of(raw: &RawCached) -> [u8; VALUE_BYTES] {
+    let mut value = [0; VALUE_BYTES];
+    let (words, _) = value.as_chunks_mut();
+    words.iter_mut().zip(&raw[2..]).for_each(|(word, raw)| *word = raw.to_ne_bytes());
+    value
+}
+
+/// Stamp and value, with a lock that is free.
+pub(crate) fn cached(stamp: &Stamp, value: &[u8; VALUE_BYTES]) -> RawCached {
+    let mut raw = [0; 3 + VALUE_BYTES / 4];
+    (raw[0], raw[1]) = (stamp.number, stamp.state);
+    let (words, _) = value.as_chunks();
+    raw[2..].iter_mut().zip(words).for_each(|(raw, word)| *raw = u32::from_ne_bytes(*word));
+    raw
+}
+
+/// Misses of a row.
+pub(crate) fn missed_of(raw: &RawCounted, row: usize) -> u16 {
+    u16::from_ne_bytes([raw[2 * row], raw[2 * row + 1]])
+}
+
+pub(crate) fn set_missed(raw: &mut RawCounted, row: usize, count: u16) {
+    raw[2 * row..2 * row + 2].copy_from_slice(&count.to_ne_bytes());
+}
+
+pub(crate) fn is_reported(raw: &RawCounted) -> bool {
+    raw[6] != 0
+}
+
+pub(crate) fn set_reported(raw: &mut RawCounted) {
+    raw[6] = 1;
+}
+
+pub(crate) fn hits_of(raw: &RawCounted) -> u32 {
+    u32::from_ne_bytes([raw[8], raw[9], raw[10], raw[11]])
+}
+
+pub(crate) fn set_hits(raw: &mut RawCounted, count: u32) {
+    raw[8..].copy_from_slice(&count.to_ne_bytes());
 }

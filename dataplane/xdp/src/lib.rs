@@ -4,12 +4,14 @@
 //! Layer L3: it meets the operating system. Registers are touched by the programs alone, under their lock; tables, which no rule ties to
 //! a register, are written from here.
 
+mod cache;
 mod command;
 mod device;
 mod error;
 mod layout;
 mod maps;
 pub mod pins;
+pub mod turns;
 
 pub use device::Way;
 pub use error::XdpError;
@@ -74,11 +76,11 @@ impl XdpSwitch {
     /// # Errors
     /// A configuration that is none; a kernel that does not take the program.
     pub fn load(config: XdpConfig) -> Result<XdpSwitch, XdpError> {
-        XdpSwitch::load_with(config, None)
+        XdpSwitch::load_with(config, None, false)
     }
 
-    /// The same; with a directory, maps and programs get names in it.
-    fn load_with(config: XdpConfig, dir: Option<&Path>) -> Result<XdpSwitch, XdpError> {
+    /// The same; with a directory, maps and programs get names in it. With turns packets of the cache can be made to wait.
+    fn load_with(config: XdpConfig, dir: Option<&Path>, turns: bool) -> Result<XdpSwitch, XdpError> {
         config.program.check()?;
         if OBJECT.is_empty() {
             return Err(XdpError::NoProgram);
@@ -86,6 +88,9 @@ impl XdpSwitch {
         let mut loader = EbpfLoader::new();
         loader.map_max_entries("sets", config.program.sets() as u32);
         loader.map_max_entries("entries", config.program.entries() as u32);
+        for name in ["names", "cached", "counted"] {
+            loader.map_max_entries(name, config.program.cached() as u32);
+        }
         let mut all = loader.load(OBJECT).doing("loading the XDP program")?;
         let maps = Maps::from(|name| {
             let map = all.take_map(name).expect("a map of the program");
@@ -101,10 +106,16 @@ impl XdpSwitch {
                 program.pin(dir.join(name)).doing(format!("pinning program {name}"))?;
             }
         }
-        let programs = Programs::taken(&all)?;
+        if turns {
+            let program: &mut Xdp = all.program_mut(maps::TURN).expect("a program").try_into().doing("loading")?;
+            program.load().doing(format!("loading the XDP program {}", maps::TURN))?;
+        }
+        let programs = Programs::taken(&all, turns)?;
         let mut switch = XdpSwitch { config, maps, programs, devices: vec![], links: vec![], ways: BTreeMap::new() };
         let raw = layout::settings(&config.program, config.address);
         switch.maps.settings.set(0, raw, 0).doing("writing the settings")?;
+        let cache = switch.programs.cache.fd().doing("giving the cache its program")?;
+        switch.maps.parts.set(0, cache, 0).doing("giving the cache its program")?;
         Ok(switch)
     }
 
@@ -225,6 +236,7 @@ impl XdpSwitch {
             let entry = layout::entry_of(&self.maps.entries.get(&number, 0).doing("reading an entry")?);
             state.entries.extend((entry != Entry::default()).then_some((number, entry)));
         }
+        state.cache = self.cache_state()?;
         Ok(state)
     }
 
@@ -254,7 +266,7 @@ impl XdpSwitch {
             }
             self.maps.entries.set(*number, layout::entry(entry), 0).doing("writing an entry")?;
         }
-        Ok(())
+        self.set_cache_state(&state.cache)
     }
 
     /// What the program makes of a frame that is given to it and goes nowhere: what it returns, its nanoseconds, and the frame after it.

@@ -2,8 +2,11 @@
 
 use crate::XdpError;
 use crate::error::Doing;
-use crate::layout::{RawEntry, RawPair, RawRoute, RawSet, RawSettings, RawSource, RawTracked};
-use aya::maps::{Array, ArrayOfMaps, DevMap, HashMap, Map, MapData, PerCpuArray};
+use crate::layout::{
+    RawCached, RawCounted, RawEntry, RawFound, RawLeased, RawName, RawPair, RawReport, RawRequester, RawRoute, RawSet,
+    RawSettings, RawSource, RawTracked, RawTurn,
+};
+use aya::maps::{Array, ArrayOfMaps, DevMap, HashMap, Map, MapData, PerCpuArray, ProgramArray};
 use aya::programs::{TestRun, TestRunOptions, TestRunResult, Xdp};
 use aya_obj::programs::XdpAttachType;
 use std::path::Path;
@@ -19,6 +22,15 @@ pub(crate) struct Maps {
     pub(crate) counters: PerCpuArray<MapData, u64>,
     pub(crate) routes: HashMap<MapData, u32, RawRoute>,
     pub(crate) hosts: HashMap<MapData, RawSource, u32>,
+    pub(crate) lease: Array<MapData, RawLeased>,
+    pub(crate) names: HashMap<MapData, RawName, RawFound>,
+    pub(crate) cached: Array<MapData, RawCached>,
+    pub(crate) counted: Array<MapData, RawCounted>,
+    pub(crate) requesters: HashMap<MapData, RawRequester, u32>,
+    pub(crate) report: Array<MapData, RawReport>,
+    pub(crate) turns: Array<MapData, RawTurn>,
+    /// Programs of structures that have one of their own: it is empty when nobody holds the map.
+    pub(crate) parts: ProgramArray<MapData>,
     pub(crate) devices: DevMap<MapData>,
     pub(crate) two_devices: ArrayOfMaps<MapData, MapData>,
 }
@@ -28,10 +40,13 @@ pub(crate) struct Programs {
     pub(crate) switch: Xdp,
     pub(crate) twin: Xdp,
     pub(crate) command: Xdp,
+    pub(crate) cache: Xdp,
+    /// Of a switch for vectors.
+    pub(crate) turn: Option<Xdp>,
 }
 
 /// Names of the maps in maps.h.
-pub(crate) const MAPS: [&str; 11] = [
+pub(crate) const MAPS: [&str; 19] = [
     "settings",
     "tracking",
     "pairs",
@@ -41,11 +56,22 @@ pub(crate) const MAPS: [&str; 11] = [
     "counters",
     "routes",
     "hosts",
+    "lease",
+    "names",
+    "cached",
+    "counted",
+    "requesters",
+    "report",
+    "turns",
+    "parts",
     "devices",
     "two_devices",
 ];
 /// Names of the programs in xdp.c.
-pub(crate) const PROGRAMS: [&str; 3] = ["onpath_switch", "onpath_twin", "onpath_command"];
+pub(crate) const PROGRAMS: [&str; 4] = ["onpath_switch", "onpath_twin", "onpath_command", "onpath_cache"];
+
+/// One more, which is loaded for vectors alone.
+pub(crate) const TURN: &str = "onpath_turn";
 
 impl Maps {
     /// Each map by its name.
@@ -65,6 +91,14 @@ impl Maps {
             counters: map!("counters"),
             routes: map!("routes"),
             hosts: map!("hosts"),
+            lease: map!("lease"),
+            names: map!("names"),
+            cached: map!("cached"),
+            counted: map!("counted"),
+            requesters: map!("requesters"),
+            report: map!("report"),
+            turns: map!("turns"),
+            parts: map!("parts"),
             devices: map!("devices"),
             two_devices: map!("two_devices"),
         })
@@ -73,15 +107,18 @@ impl Maps {
 
 impl Programs {
     /// Those of a loaded object: they stay loaded when it goes.
-    pub(crate) fn taken(all: &aya::Ebpf) -> Result<Programs, XdpError> {
+    pub(crate) fn taken(all: &aya::Ebpf, turns: bool) -> Result<Programs, XdpError> {
         let open = |name: &'static str, kind| -> Result<Xdp, XdpError> {
             let program: &Xdp = all.program(name).expect("a program").try_into().doing("loading")?;
             Xdp::from_program_info(program.info().doing("loading")?, name.into(), kind).doing("loading")
         };
+        let turn = turns.then(|| open(TURN, XdpAttachType::Interface)).transpose()?;
         Ok(Programs {
             switch: open(PROGRAMS[0], XdpAttachType::Interface)?,
             twin: open(PROGRAMS[1], XdpAttachType::DevMap)?,
             command: open(PROGRAMS[2], XdpAttachType::Interface)?,
+            cache: open(PROGRAMS[3], XdpAttachType::Interface)?,
+            turn,
         })
     }
 
@@ -92,6 +129,8 @@ impl Programs {
             switch: open(PROGRAMS[0], XdpAttachType::Interface)?,
             twin: open(PROGRAMS[1], XdpAttachType::DevMap)?,
             command: open(PROGRAMS[2], XdpAttachType::Interface)?,
+            cache: open(PROGRAMS[3], XdpAttachType::Interface)?,
+            turn: None,
         })
     }
 }

@@ -148,7 +148,7 @@ impl XdpSwitch {
     /// What the kernel or a device does not allow; then nothing is attached or left in `dir`.
     pub fn attach_pinned(config: XdpConfig, devices: &[&str], dir: &Path) -> Result<XdpSwitch, XdpError> {
         make(dir)?;
-        let made = XdpSwitch::load_with(config, Some(dir)).and_then(|mut switch| {
+        let made = XdpSwitch::load_with(config, Some(dir), false).and_then(|mut switch| {
             for device in devices {
                 switch.attach_device(device)?;
             }

@@ -7,6 +7,7 @@ use common::{SWITCH, network, route};
 use onpath_dataplane::{Command, Config, Counter};
 use onpath_testing::skipped;
 use onpath_wire::ids::{NodeId, ShardId, TrackingEpoch};
+use onpath_wire::innet::cache::{Asker, EntryOf, EntryValue, Fill, Invalidate, Purpose, Read};
 use onpath_wire::innet::{DirtySet, EntryName, Fingerprint, INNET_UDP_PORT, InNet, Visibility};
 use onpath_xdp::{XdpConfig, XdpSwitch};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -31,6 +32,17 @@ fn query() -> Vec<u8> {
 fn look() -> Vec<u8> {
     let name = EntryName::new(5, 7).expect("a name");
     [&InNet::look(1, TrackingEpoch(1), name, OWNER).bytes()[..], b"message"].concat()
+}
+
+/// Headers of the cache, with a message.
+fn of_cache() -> [(Vec<u8>, usize); 3] {
+    let asker = Asker { requester: OWNER, uid: 5, gid: 5 };
+    let of = EntryOf { key: 5, token: 1, number: 7, revision: 1 };
+    let read = InNet::read(1, 1, (9, &[(5, 1)]), (Purpose::Lookup, 0), asker, OWNER);
+    let fill = InNet::fill(1, 1, of, &EntryValue::default(), ShardId(0), OWNER);
+    let invalidate = InNet::invalidate(1, 1, of, ShardId(0));
+    [(read, Read::BYTES), (fill, Fill::BYTES), (invalidate, Invalidate::BYTES)]
+        .map(|(header, bytes)| ([&header.bytes()[..], b"message"].concat(), bytes))
 }
 
 fn changed(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
@@ -99,11 +111,10 @@ fn short_payloads_are_dropped_whatever_the_frame_has_behind_them() {
         Ok(both) => both,
         Err(why) => return skipped(TEST, &why),
     };
-    let (query, look) = (query(), look());
-    let lengths = |payload, whole| (0..whole).map(move |length| (payload, length));
-    for (number, (payload, length)) in
-        (1..).zip(lengths(&query, DirtySet::BYTES).chain(lengths(&look, Visibility::BYTES)))
-    {
+    let [read, fill, invalidate] = of_cache();
+    let whole = [(query(), DirtySet::BYTES), (look(), Visibility::BYTES), read, fill, invalidate];
+    let lengths = whole.iter().flat_map(|(payload, whole)| (0..*whole).map(move |length| (payload, length)));
+    for (number, (payload, length)) in (1..).zip(lengths) {
         let mut given = frame(&payload[..length]);
         given.extend(&payload[length..]);
         assert_eq!(switch.try_frame(&given, 1).expect("a frame").0, XDP_DROP, "{length} bytes");
@@ -120,7 +131,12 @@ fn a_copy_has_the_addresses_of_its_node_and_a_sound_checksum() {
     };
     let host = &network.hosts[0];
     let (query, look) = (frame(&query()), frame(&look()));
-    for (given, at) in [(query.clone(), 14), (tagged(&query), 18), (look.clone(), 14), (tagged(&look), 18)] {
+    // Without an epoch a read is a miss.
+    let read = frame(&of_cache()[0].0);
+    let results = [(&query, 3), (&look, 3), (&read, 1)];
+    for (given, at, result) in
+        results.into_iter().flat_map(|(given, result)| [(given.clone(), 14, result), (tagged(given), 18, result)])
+    {
         let (action, _, out) = switch.try_frame(&given, 1).expect("a frame");
         assert_eq!((action, out.len()), (XDP_REDIRECT, given.len()));
         assert_eq!(out[..6], host.mac);
@@ -137,7 +153,7 @@ fn a_copy_has_the_addresses_of_its_node_and_a_sound_checksum() {
         );
         let (header, message) = InNet::split(&out[at + 28..]).expect("a header");
         let common = header.common();
-        assert_eq!((common.result, common.destination, message), (3, OWNER.0, &b"message"[..]));
+        assert_eq!((common.result, common.destination, message), (result, OWNER.0, &b"message"[..]));
     }
 }
 
@@ -151,13 +167,21 @@ fn what_has_no_way_is_dropped_and_counted() {
     let unrouted = |switch: &XdpSwitch| switch.count(Counter::CopiesUnrouted).expect("a counter");
     let fingerprint = Fingerprint::new(5, 7).expect("a fingerprint");
     let remove = InNet::remove(1, TrackingEpoch(1), fingerprint, (ShardId(0), onpath_wire::ids::Term(1), 1), OWNER);
+    let [read, fill, invalidate] = of_cache().map(|(payload, _)| frame(&payload));
     switch.control(&Command::Raise { shard: 0, term: 1 }).expect("a term");
     assert_eq!(switch.try_frame(&frame(&remove.bytes()), 1).expect("a frame").0, XDP_DROP);
-    assert_eq!((unrouted(&switch), switch.count(Counter::DropStranger).expect("a counter")), (0, 1), "no host");
+    for given in [&fill, &invalidate] {
+        assert_eq!(switch.try_frame(given, 1).expect("a frame").0, XDP_DROP);
+    }
+    assert_eq!((unrouted(&switch), switch.count(Counter::DropStranger).expect("a counter")), (0, 3), "no host");
     // What is given to the program comes in by the loopback device, which is number 1 everywhere.
     switch.list(1, SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, 1), 9000)).expect("a host");
     switch.control(&Command::Unroute { node: OWNER.0 }).expect("a route");
     assert_eq!(switch.try_frame(&frame(&remove.bytes()), 1).expect("a frame").0, XDP_DROP);
     assert_eq!(switch.try_frame(&frame(&query()), 1).expect("a frame").0, XDP_DROP);
     assert_eq!(unrouted(&switch), 2, "a remove and a query");
+    for given in [&read, &fill, &invalidate] {
+        assert_eq!(switch.try_frame(given, 1).expect("a frame").0, XDP_DROP);
+    }
+    assert_eq!(unrouted(&switch), 5, "and those of the cache");
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Network, SWITCH, route};
+use common::{Network, SWITCH, route, with_pins};
 use onpath_dataplane::{Command, Config, Port, Tracking};
 use onpath_testing::skipped;
 use onpath_xdp::{XdpConfig, XdpError, XdpSwitch, pins};
@@ -10,27 +10,6 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-
-/// Within a mount namespace of its own with a BPF file system at /mnt; the reason why there can be none.
-fn with_pins(network: &Network, what: impl FnOnce(&Path) + Send) -> Result<(), String> {
-    network.switch.within(|| {
-        // SAFETY: this thread ends with this function and shares nothing that depends on its mounts.
-        #[allow(unsafe_code, reason = "a thread leaves the file system context of its process")]
-        unsafe {
-            rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS | rustix::thread::UnshareFlags::FS)
-        }
-        .map_err(|error| format!("unshare: {error}"))?;
-        let mount = |arguments: &[&str]| {
-            let status =
-                std::process::Command::new("mount").args(arguments).status().map_err(|error| error.to_string())?;
-            if status.success() { Ok(()) } else { Err(format!("mount {arguments:?}: {status}")) }
-        };
-        mount(&["--make-rprivate", "/"])?;
-        mount(&["-t", "bpf", "bpf", "/mnt"])?;
-        what(Path::new("/mnt"));
-        Ok(())
-    })
-}
 
 #[test]
 fn a_pinned_switch_stays_until_it_is_detached() {

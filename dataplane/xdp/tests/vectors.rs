@@ -1,6 +1,6 @@
 //! All vectors, as datagrams of real sockets through the attached program.
 //!
-//! A vector's ports are sockets of two hosts.
+//! A vector's ports are sockets of two hosts. A packet that is to wait is given to the program turn by turn, and does not leave.
 
 mod common;
 #[path = "../../rust/tests/common/mod.rs"]
@@ -9,8 +9,9 @@ mod shared;
 
 use common::frame::frame_to;
 use common::{Network, PATIENCE, SWITCH, report};
-use onpath_dataplane::{Command, Counter, Port};
+use onpath_dataplane::{CacheCommand, Command, Counter, Port};
 use onpath_testing::skipped;
+use onpath_xdp::turns::{Turn, Waiting};
 use onpath_xdp::{XdpConfig, XdpError, XdpSwitch};
 use shared::{Step, Vector};
 use std::collections::BTreeMap;
@@ -22,6 +23,12 @@ const STAGES: usize = 6;
 /// Ports that one vector may name.
 const PORTS: usize = 128;
 const FIRST_UDP_PORT: u16 = 9000;
+
+/// What waits, by its name.
+type Held = BTreeMap<String, Waiting>;
+
+const XDP_DROP: u32 = 1;
+const XDP_REDIRECT: u32 = 4;
 
 struct Stage {
     network: Network,
@@ -48,7 +55,9 @@ fn ports(vector: &Vector) -> BTreeMap<u32, usize> {
 
 fn port_of(command: &Command) -> Option<u32> {
     match command {
-        Command::Route { port, .. } | Command::Host { port } => Some(port.0),
+        Command::Route { port, .. }
+        | Command::Host { port }
+        | Command::Cache(CacheCommand::Any { port } | CacheCommand::Caller { port, .. }) => Some(port.0),
         _ => None,
     }
 }
@@ -62,13 +71,18 @@ impl Stage {
     }
 
     fn switch(&self, vector: &Vector, ports: &BTreeMap<u32, usize>) -> Result<XdpSwitch, XdpError> {
-        let mut switch = self.network.attach(XdpConfig { program: vector.config, address: SWITCH })?;
+        let config = XdpConfig { program: vector.config, address: SWITCH };
+        let mut switch = match vector.steps.iter().any(|step| matches!(step, Step::Hold { .. })) {
+            true => self.network.switch.within(|| XdpSwitch::attach_with_turns(config, &["port0", "port1"]))?,
+            false => self.network.attach(config)?,
+        };
         for (&port, &place) in ports {
             let way = self.network.hosts[place % 2].way(FIRST_UDP_PORT + place as u16);
             switch.set_way(Port(port), way)?;
         }
         switch.set_state(&vector.before)?;
-        vector.tables.iter().try_for_each(|command| switch.control(command))?;
+        switch.stop_clock(0)?;
+        vector.tables.iter().try_for_each(|command| control(&mut switch, command))?;
         Ok(switch)
     }
 
@@ -76,8 +90,9 @@ impl Stage {
     fn run(&self, vector: &Vector) -> Result<(), String> {
         let ports = ports(vector);
         let mut switch = self.switch(vector, &ports).map_err(|error| error.to_string())?;
+        let mut held = Held::new();
         for (number, step) in vector.steps.iter().enumerate() {
-            self.step(&mut switch, &ports, step).map_err(|what| format!("step {}: {what}", number + 1))?;
+            self.step(&mut switch, &mut held, &ports, step).map_err(|what| format!("step {}: {what}", number + 1))?;
         }
         let mut bytes = [0; 2048];
         for socket in &self.sockets {
@@ -90,10 +105,16 @@ impl Stage {
         after(vector, &switch)
     }
 
-    fn step(&self, switch: &mut XdpSwitch, ports: &BTreeMap<u32, usize>, step: &Step) -> Result<(), String> {
+    fn step(
+        &self,
+        switch: &mut XdpSwitch,
+        held: &mut Held,
+        ports: &BTreeMap<u32, usize>,
+        step: &Step,
+    ) -> Result<(), String> {
         match step {
             Step::Do { command, refused } => {
-                let result = switch.control(command);
+                let result = control(switch, command);
                 let as_told = match &result {
                     Ok(()) => !refused,
                     Err(XdpError::Refused(_)) => *refused,
@@ -115,8 +136,45 @@ impl Stage {
                 outs.iter().for_each(|(port, bytes)| wanted.entry(ports[&port.0]).or_default().push(bytes));
                 wanted.into_iter().try_for_each(|(place, wanted)| self.arrive(place, wanted))
             }
-            Step::Hold { .. } | Step::Go { .. } => Err("nothing waits in the kernel".to_owned()),
+            Step::Hold { name, port, udp_port, payload, outs } => {
+                let turn = switch.arrive(*port, &frame_to(*udp_port, payload)).map_err(|error| error.to_string())?;
+                self.turned(turn, held, name, ports, outs).map(drop)
+            }
+            Step::Go { name, waits, outs } => {
+                let waiting = held.remove(name).ok_or_else(|| format!("{name} waits nowhere"))?;
+                let turn = switch.go_on(waiting).map_err(|error| error.to_string())?;
+                match self.turned(turn, held, name, ports, outs)? {
+                    again if again == *waits => Ok(()),
+                    again => Err(format!("{name} {}", if again { "waits" } else { "is at its end" })),
+                }
+            }
         }
+    }
+
+    /// Whether a packet waits; otherwise it has this copy or none, which is addressed to its port.
+    fn turned(
+        &self,
+        turn: Turn,
+        held: &mut Held,
+        name: &str,
+        ports: &BTreeMap<u32, usize>,
+        outs: &[(Port, Vec<u8>)],
+    ) -> Result<bool, String> {
+        match (turn, outs) {
+            (Turn::Waits(waiting), []) => _ = held.insert(name.to_owned(), waiting),
+            (Turn::Over(XDP_DROP, _), []) => return Ok(false),
+            (Turn::Over(XDP_REDIRECT, frame), [(port, payload)]) => {
+                let at = self.sockets[ports[&port.0]].local_addr().map_err(|error| error.to_string())?;
+                let (ip, udp_port) = (<[u8; 4]>::try_from(&frame[30..34]), u16::from_be_bytes([frame[36], frame[37]]));
+                let to = (ip.expect("four bytes").into(), udp_port);
+                return match (&frame[42..] == payload, to == (at.ip(), at.port())) {
+                    (true, true) => Ok(false),
+                    _ => Err(format!("copy {:02x?} to {to:?} instead of {payload:02x?} to {at}", &frame[42..])),
+                };
+            }
+            (turn, outs) => return Err(format!("{turn:02x?} instead of {outs:02x?}")),
+        }
+        Ok(true)
     }
 
     /// No socket sends to port 0, so such a packet is given to the program alone.
@@ -137,6 +195,15 @@ impl Stage {
             wanted.swap_remove(found.ok_or_else(|| format!("copy {given:02x?} instead of {wanted:02x?}"))?);
         }
         Ok(())
+    }
+}
+
+/// The clock of a vector stands, at 0 after a reboot.
+fn control(switch: &mut XdpSwitch, command: &Command) -> Result<(), XdpError> {
+    match *command {
+        Command::Cache(CacheCommand::Clock(tick)) => switch.stop_clock(tick),
+        Command::Reboot => switch.control(command).and_then(|()| switch.stop_clock(0)),
+        _ => switch.control(command),
     }
 }
 
@@ -171,7 +238,7 @@ fn the_attached_program_passes_every_vector() {
     if let Err(why) = common::network(1, XdpConfig { program: onpath_dataplane::Config::whole(1), address: SWITCH }) {
         return skipped(TEST, &why);
     }
-    let vectors = shared::vectors_without_cache();
+    let vectors = shared::vectors();
     let run = |vectors: &[Vector]| {
         let stage = Stage::new().expect("a network as before");
         let failed = vectors.iter().filter_map(|vector| {

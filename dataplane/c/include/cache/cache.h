@@ -6,6 +6,7 @@
 #define ONPATH_CACHE_H
 
 #include "cache/counts.h"
+#include "cache/lease.h"
 #include "cache/permission.h"
 #include "cache/registers.h"
 #include "common/done.h"
@@ -104,7 +105,7 @@ ONPATH_INLINE struct onpath_done onpath_not_asked(struct onpath_state *state, co
 						  enum onpath_counter counter, const struct onpath_read *header)
 {
 	if (onpath_planted(109))
-		onpath_count_miss(state, config, onpath_last_key(header));
+		(void)onpath_count_miss(state, config, onpath_last_key(header));
 	return onpath_done_miss(counter, header);
 }
 
@@ -116,10 +117,8 @@ ONPATH_INLINE struct onpath_done onpath_missed(struct onpath_state *state, const
 	__u64 key = onpath_planted(106) ? onpath_level(header, 0, &token) : onpath_last_key(header);
 	struct onpath_done done = onpath_done(ONPATH_READ_REPORTED, ONPATH_CACHE_RESULT_MISS, ONPATH_TO_DESTINATION_AND_NODE);
 
-	if (!onpath_count_miss(state, config, key))
-		return onpath_done_miss(ONPATH_READ_MISSED, header);
-	done.node = onpath_get_report(state)->node;
-	return done;
+	done.node = onpath_count_miss(state, config, key);
+	return done.node ? done : onpath_done_miss(ONPATH_READ_MISSED, header);
 }
 
 /* D-77, D-78. */
@@ -127,8 +126,10 @@ ONPATH_INLINE int onpath_may_ask(struct onpath_state *state, const struct onpath
 {
 	if (onpath_asks_for_any(state) || onpath_planted(77))
 		return 1;
+#ifdef ONPATH_PLANTED
 	if (onpath_planted(78))
 		return onpath_asks(state);
+#endif
 	if (header->wants & (ONPATH_WANTS_READS_ALL | ONPATH_WANTS_WRITES_ALL))
 		return 0;
 	return onpath_asks_for(state, onpath_be32(header->uid), onpath_be32(header->gid));

@@ -2,6 +2,7 @@
 #ifndef ONPATH_CACHE_CONTROL_H
 #define ONPATH_CACHE_CONTROL_H
 
+#include "cache/lease.h"
 #include "cache/registers.h"
 #include "common/control.h"
 
@@ -24,12 +25,6 @@ ONPATH_INLINE void onpath_clear_counts(struct onpath_state *state);
 ONPATH_INLINE void onpath_clear_reported(struct onpath_state *state);
 ONPATH_INLINE void onpath_clear_requesters(struct onpath_state *state);
 
-/* D-114: whether an epoch is that of the cache. */
-ONPATH_INLINE int onpath_of_present(struct onpath_state *state, __u32 epoch)
-{
-	return (onpath_cache_epoch(state, onpath_get_lease(state)) == epoch && epoch != 0) || onpath_planted(114);
-}
-
 /* D-112. */
 ONPATH_INLINE enum onpath_refusal onpath_control_cache_begin(struct onpath_state *state, __u32 epoch, __u32 until)
 {
@@ -41,11 +36,7 @@ ONPATH_INLINE enum onpath_refusal onpath_control_cache_begin(struct onpath_state
 		return ONPATH_REFUSED_EPOCH_RUNS;
 	if (onpath_any_left(state) && !onpath_planted(112))
 		return ONPATH_REFUSED_NOT_EMPTY;
-	if (!onpath_is_after(until, onpath_now(state)))
-		return ONPATH_REFUSED_PASSED;
-	lease->until = until;
-	lease->epoch = epoch;
-	return ONPATH_ACCEPTED;
+	return onpath_begin_lease(state, lease, epoch, until) ? ONPATH_ACCEPTED : ONPATH_REFUSED_PASSED;
 }
 
 /* D-113. */
@@ -53,10 +44,9 @@ ONPATH_INLINE enum onpath_refusal onpath_control_cache_renew(struct onpath_state
 {
 	struct onpath_lease *lease = onpath_get_lease(state);
 
-	if (!onpath_of_present(state, epoch))
+	if (!onpath_of_present(state, lease, epoch))
 		return ONPATH_REFUSED_OTHER_EPOCH;
-	if (onpath_is_after(until, lease->until) || onpath_planted(113))
-		lease->until = until;
+	onpath_renew_lease(lease, until);
 	return ONPATH_ACCEPTED;
 }
 
@@ -83,16 +73,12 @@ ONPATH_INLINE enum onpath_refusal onpath_control_cache_stamp(struct onpath_state
 {
 	struct onpath_cached *entry;
 
-	if (!onpath_of_present(state, epoch))
+	if (!onpath_of_present(state, onpath_get_lease(state), epoch))
 		return ONPATH_REFUSED_OTHER_EPOCH;
 	entry = onpath_find_cached(state, index);
 	if (!entry)
 		return ONPATH_REFUSED_ENTRY;
-	onpath_enter_cached(entry);
-	entry->number = number;
-	if (!onpath_planted(117))
-		entry->state = 0;
-	onpath_leave_cached(entry);
+	onpath_set_stamp(entry, number);
 	return ONPATH_ACCEPTED;
 }
 
@@ -100,7 +86,7 @@ ONPATH_INLINE enum onpath_refusal onpath_control_cache_stamp(struct onpath_state
 ONPATH_INLINE enum onpath_refusal onpath_control_cache_admit(struct onpath_state *state, __u32 epoch, __u64 key, __u32 token,
 							     const struct onpath_found *entry)
 {
-	if (!onpath_of_present(state, epoch))
+	if (!onpath_of_present(state, onpath_get_lease(state), epoch))
 		return ONPATH_REFUSED_OTHER_EPOCH;
 	if (!token || !entry->number || !onpath_find_cached(state, entry->index))
 		return ONPATH_REFUSED_ENTRY;
@@ -112,7 +98,7 @@ ONPATH_INLINE enum onpath_refusal onpath_control_cache_admit(struct onpath_state
 /* D-119. */
 ONPATH_INLINE enum onpath_refusal onpath_control_cache_evict(struct onpath_state *state, __u32 epoch, __u64 key, __u32 token)
 {
-	if (!onpath_of_present(state, epoch))
+	if (!onpath_of_present(state, onpath_get_lease(state), epoch))
 		return ONPATH_REFUSED_OTHER_EPOCH;
 	if (!onpath_planted(119))
 		onpath_drop_name(state, key, token);

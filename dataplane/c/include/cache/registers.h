@@ -16,24 +16,6 @@ ONPATH_INLINE void onpath_copy_cached(__be32 *to, const __be32 *from)
 		to[array] = from[array];
 }
 
-/* Serially: less than half of the clock later. */
-ONPATH_INLINE int onpath_is_after(__u32 one, __u32 other)
-{
-	return (__s32)(one - other) > 0;
-}
-
-/* The epoch, which is none from the moment that the lease is found passed (D-73 to D-75). */
-ONPATH_INLINE __u32 onpath_cache_epoch(struct onpath_state *state, struct onpath_lease *lease)
-{
-	__u32 now = onpath_now(state), epoch = lease->epoch;
-
-	if ((onpath_planted(75) ? lease->until > now : onpath_is_after(lease->until, now)) || onpath_planted(73))
-		return epoch;
-	if (!onpath_planted(74))
-		lease->epoch = 0;
-	return 0;
-}
-
 /* The value, if it is that of this entry and valid (D-81, D-82): whether it is. */
 ONPATH_INLINE int onpath_gate_read(struct onpath_cached *entry, __u32 number, __be32 *value)
 {
@@ -78,6 +60,16 @@ ONPATH_INLINE int onpath_gate_invalidate(struct onpath_cached *entry, __u32 numb
 		entry->state = cleared;
 	onpath_leave_cached(entry);
 	return its;
+}
+
+/* D-117. */
+ONPATH_INLINE void onpath_set_stamp(struct onpath_cached *entry, __u32 number)
+{
+	onpath_enter_cached(entry);
+	entry->number = number;
+	if (!onpath_planted(117))
+		entry->state = 0;
+	onpath_leave_cached(entry);
 }
 
 #endif

@@ -38,6 +38,8 @@ struct onpath_report {
 /* The tick that the switch's clock shows (D-73). */
 ONPATH_INLINE __u32 onpath_now(struct onpath_state *state);
 ONPATH_INLINE struct onpath_lease *onpath_get_lease(struct onpath_state *state);
+/* Makes the epoch 0 if the lease is still the one that was seen, with nothing between the two (D-74). */
+ONPATH_INLINE void onpath_end_lease(struct onpath_lease *lease, const struct onpath_lease *seen);
 ONPATH_INLINE const struct onpath_report *onpath_get_report(struct onpath_state *state);
 /* 0: the name has no entry. */
 ONPATH_INLINE const struct onpath_found *onpath_find_name(struct onpath_state *state, __u64 key, __u32 token);
@@ -45,10 +47,13 @@ ONPATH_INLINE struct onpath_cached *onpath_find_cached(struct onpath_state *stat
 ONPATH_INLINE __u16 *onpath_find_missed(struct onpath_state *state, __u32 row, __u32 place);
 ONPATH_INLINE __u8 *onpath_find_reported(struct onpath_state *state, __u32 place);
 ONPATH_INLINE __u32 *onpath_find_hits(struct onpath_state *state, __u32 index);
-/* Whether the packet that is on its way came in where somebody is listed who may name anybody, this caller, or any at all (D-77, D-78). */
+/* Whether the packet that is on its way came in where somebody is listed who may name anybody, or this caller (D-77, D-78). */
 ONPATH_INLINE int onpath_asks_for_any(struct onpath_state *state);
 ONPATH_INLINE int onpath_asks_for(struct onpath_state *state, __u32 uid, __u32 gid);
+#ifdef ONPATH_PLANTED
+/* The same of any caller at all. */
 ONPATH_INLINE int onpath_asks(struct onpath_state *state);
+#endif
 
 /* Between these two a packet has stamp and value of an entry to itself, as between onpath_enter and onpath_leave (D-81). */
 ONPATH_INLINE void onpath_enter_cached(struct onpath_cached *entry);

@@ -339,12 +339,6 @@ pub(crate) fn vectors() -> Vec<Vector> {
     files.iter().flat_map(|path| read(&std::fs::read_to_string(path).expect("text"))).collect()
 }
 
-/// The vectors that a target without the cache can run.
-#[allow(dead_code, reason = "targets that have the cache run all")]
-pub(crate) fn vectors_without_cache() -> Vec<Vector> {
-    vectors().into_iter().filter(|vector| vector.config.cache_bits == 0).collect()
-}
-
 /// The vectors that a target can run in which no packet can be made to wait.
 #[allow(dead_code, reason = "targets whose packets wait run all")]
 pub(crate) fn vectors_without_waiting() -> Vec<Vector> {

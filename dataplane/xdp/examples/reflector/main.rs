@@ -10,26 +10,33 @@ mod common;
 use aya::Ebpf;
 use aya::programs::{Xdp, XdpMode, loaded_programs};
 use aya::sys::{Stats, enable_stats};
+use common::frame::frame_to;
 use common::{Network, SWITCH, route};
-use onpath_dataplane::{Command, Config, Port};
+use onpath_dataplane::{CacheCommand, Command, Config, Counter, Port};
 use onpath_wire::ids::{NodeId, SessionId, ShardId, TrackingEpoch};
+use onpath_wire::innet::cache::{Asker, EntryOf, EntryValue, LEVELS_MAX, Purpose};
 use onpath_wire::innet::{Fingerprint, INNET_UDP_PORT, InNet};
-use onpath_xdp::XdpConfig;
+use onpath_xdp::{XdpConfig, XdpSwitch};
 use std::error::Error;
 use std::io::Write;
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 const WINDOW: usize = 32;
 const ROUND: Duration = Duration::from_millis(700);
 const EPOCH: TrackingEpoch = TrackingEpoch(1);
+const SHARD: NodeId = NodeId(0x0100_0000);
+/// Where reads start.
+const DIRECTORY: u64 = 1000;
 
 /// What is sent: `back` datagrams come back for each.
 struct Load {
     name: &'static str,
     /// None: to the reflector.
     header: Option<InNet>,
+    /// Of the payload.
+    bytes: usize,
     back: usize,
 }
 
@@ -37,12 +44,49 @@ fn loads() -> Vec<Load> {
     let (fingerprint, me) = (Fingerprint::new(5, 7).expect("a fingerprint"), NodeId::session(SessionId(1)));
     let query = InNet::query(7, EPOCH, fingerprint, me);
     let mark = |client| InNet::insert(7, EPOCH, fingerprint, (ShardId(0), 1, 1), client);
+    let asker = Asker { requester: me, uid: 5, gid: 5 };
+    let read = |levels: &[(u64, u8)]| InNet::read(7, EPOCH.0, (DIRECTORY, levels), (Purpose::Lookup, 0), asker, SHARD);
+    let names: Vec<(u64, u8)> = (0..LEVELS_MAX as u64).map(name).collect();
+    let load = |name, header, back| Load { name, header: Some(header), bytes: 64, back };
     vec![
-        Load { name: "reflector", header: None, back: 1 },
-        Load { name: "query", header: Some(query), back: 1 },
-        Load { name: "insert, one copy", header: Some(mark(None)), back: 1 },
-        Load { name: "insert, two copies", header: Some(mark(Some(me))), back: 2 },
+        Load { name: "reflector", header: None, bytes: 64, back: 1 },
+        load("query", query, 1),
+        load("insert, one copy", mark(None), 1),
+        load("insert, two copies", mark(Some(me)), 2),
+        Load { name: "reflector, 148 bytes", header: None, bytes: 148, back: 1 },
+        Load { bytes: 148, ..load("read, one level", read(&names[..1]), 1) },
+        Load { bytes: 148, ..load("read, two levels", read(&names[..2]), 1) },
+        Load { bytes: 148, ..load("read, nine levels", read(&names), 1) },
     ]
+}
+
+/// Key and token of a level.
+fn name(level: u64) -> (u64, u8) {
+    (0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(level + 1), 1)
+}
+
+/// Gives the names of all levels entries, and has the program fill them.
+fn fill_cache(switch: &mut XdpSwitch) -> Result<(), Box<dyn Error>> {
+    let (_, now) = switch.cache_epoch()?;
+    switch.control(&Command::Cache(CacheCommand::Any { port: Port(NodeId::session(SessionId(1)).0) }))?;
+    switch.control(&Command::Cache(CacheCommand::Begin { epoch: EPOCH.0, until: now.wrapping_add(1 << 24) }))?;
+    // What is given to the program comes in by the loopback device, which is number 1 everywhere.
+    switch.list(1, SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, 1), 9000))?;
+    for level in 0..LEVELS_MAX as u64 {
+        let ((key, token), index) = (name(level), 1000 * level as u32);
+        let number = index + 1;
+        switch.control(&Command::Cache(CacheCommand::Stamp { epoch: EPOCH.0, index, number }))?;
+        switch.control(&Command::Cache(CacheCommand::Admit { epoch: EPOCH.0, key, token, index, number }))?;
+        let (parent, id, kind, mode) = (DIRECTORY + level, DIRECTORY + level + 1, 4, 0o755);
+        let value = EntryValue { parent, id, kind, mode, ..EntryValue::default() };
+        let of = EntryOf { key, token, number, revision: 1 };
+        let fill = InNet::fill(7, EPOCH.0, of, &value, ShardId(0), NodeId::shard(ShardId(0)));
+        switch.try_frame(&frame_to(INNET_UDP_PORT, &fill.bytes()), 1)?;
+    }
+    match switch.count(Counter::FillDone)? {
+        filled if filled == LEVELS_MAX as u64 => Ok(()),
+        filled => Err(format!("{filled} of {LEVELS_MAX} entries were filled").into()),
+    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -73,10 +117,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut out = std::io::stdout().lock();
     let heads = ["packets/s", "of the reflector", "ns there and back", "more", "ns/run"];
     writeln!(out, "{:<20} {:>12} {:>16} {:>18} {:>6} {:>8}", "", heads[0], heads[1], heads[2], heads[3], heads[4])?;
-    let bare = median(&mut rates[0]);
-    // What the program adds is compared within each round: the machine is not the same all the time.
-    let bare_trips = trips[0].clone();
+    let (mut bare, mut bare_trips) = (0.0, vec![]);
     for (place, load) in loads.iter().enumerate() {
+        // Packets are compared with a reflector's of the same length.
+        if load.header.is_none() {
+            (bare, bare_trips) = (median(&mut rates[place].clone()), trips[place].clone());
+        }
+        // What the program adds is compared within each round: the machine is not the same all the time.
         let mut more: Vec<f64> = trips[place].iter().zip(&bare_trips).map(|(trip, bare)| trip - bare).collect();
         let (rate, trip, time) = (median(&mut rates[place]), median(&mut trips[place]), median(&mut times[place]));
         let more = median(&mut more);
@@ -117,7 +164,7 @@ fn measured(network: &Network, object: &[u8], load: &Load, socket: &UdpSocket) -
         let mut all = Ebpf::load(object)?;
         let program: &mut Xdp = all.program_mut("reflector").ok_or("no program")?.try_into()?;
         network.switch.within(|| program.load().and_then(|()| program.attach("port0", XdpMode::Driver)))?;
-        return bounced(socket, &[0; 64], 1, "reflector");
+        return bounced(socket, &vec![0; load.bytes], 1, "reflector");
     };
     let mut switch = network.attach(XdpConfig { program: Config::whole(7), address: SWITCH })?;
     for node in [NodeId::session(SessionId(1)), NodeId::shard(ShardId(0))] {
@@ -126,8 +173,14 @@ fn measured(network: &Network, object: &[u8], load: &Load, socket: &UdpSocket) -
     switch.control(&Command::Host { port: Port(NodeId::shard(ShardId(0)).0) })?;
     switch.control(&Command::Epoch(EPOCH.0))?;
     switch.control(&Command::Complete(EPOCH.0))?;
-    let payload = [&header.bytes()[..], &[0; 24]].concat();
-    bounced(socket, &payload, load.back, "onpath_switch")
+    let mut payload = header.bytes().to_vec();
+    payload.resize(load.bytes, 0);
+    if matches!(header, InNet::Cache(_)) {
+        fill_cache(&mut switch)?;
+    }
+    let sample = bounced(socket, &payload, load.back, "onpath_switch")?;
+    let answered = switch.count(Counter::ReadAnswered)?;
+    if matches!(header, InNet::Cache(_)) && answered == 0 { Err("no read was answered".into()) } else { Ok(sample) }
 }
 
 fn bounced(socket: &UdpSocket, payload: &[u8], back: usize, program: &str) -> Result<Sample, Box<dyn Error>> {

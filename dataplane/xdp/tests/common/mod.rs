@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -167,6 +168,26 @@ pub(crate) fn pin_to(processor: usize) {
     let mut set = rustix::thread::CpuSet::new();
     set.set(processor % std::thread::available_parallelism().map_or(1, usize::from));
     rustix::thread::sched_setaffinity(None, &set).expect("a processor");
+}
+
+/// Within a mount namespace of its own with a BPF file system at /mnt; the reason why there can be none.
+pub(crate) fn with_pins(network: &Network, what: impl FnOnce(&Path) + Send) -> Result<(), String> {
+    network.switch.within(|| {
+        // SAFETY: this thread ends with this function and shares nothing that depends on its mounts.
+        #[allow(unsafe_code, reason = "a thread leaves the file system context of its process")]
+        unsafe {
+            rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS | rustix::thread::UnshareFlags::FS)
+        }
+        .map_err(|error| format!("unshare: {error}"))?;
+        let mount = |arguments: &[&str]| {
+            let status = Command::new("mount").args(arguments).status().map_err(|error| error.to_string())?;
+            if status.success() { Ok(()) } else { Err(format!("mount {arguments:?}: {status}")) }
+        };
+        mount(&["--make-rprivate", "/"])?;
+        mount(&["-t", "bpf", "bpf", "/mnt"])?;
+        what(Path::new("/mnt"));
+        Ok(())
+    })
 }
 
 mod gro {
