@@ -192,13 +192,13 @@ async fn invalidate(cx: &Cx, id: InodeId) {
         };
         let deadline_us = cx.with(|core| core.now.mono_us) + ASKED_AGAIN_US;
         let answer = cx.call_all(&[me], deadline_us, make).await.pop().and_then(Answer::packet);
-        let is_late = cx.with(|core| {
-            let cleared = answer.map_or(Cleared::No, |packet| cleared(&packet, epoch, &mark));
-            core.state.cached.heard(id, &mark, &cleared);
-            core.now.mono_us >= since_us + GIVEN_UP_US
-        });
-        if is_late {
-            end(cx, epoch).await; // the switch cannot be reached: nobody may answer by it (C-4)
+        let cleared = answer.map_or(Cleared::No, |packet| cleared(&packet, epoch, &mark));
+        cx.with(|core| core.state.cached.heard(id, &mark, &cleared));
+        if matches!(cleared, Cleared::No) {
+            cx.sleep_until(deadline_us).await;
+            if deadline_us >= since_us + GIVEN_UP_US {
+                end(cx, epoch).await; // the switch cannot be reached: nobody may answer by it (C-4)
+            }
         }
     }
     cx.with(|core| {

@@ -1,6 +1,8 @@
 //! The cache in the kernel: hosts with sockets, strangers, the kernel's clock, copies to the controller, and two processors at one entry.
 
 mod common;
+#[path = "common/sockets.rs"]
+mod sockets;
 
 use common::frame::frame_to;
 use common::{Network, PATIENCE, SWITCH, network, report, route, with_pins};
@@ -12,7 +14,8 @@ use onpath_wire::innet::cache::{
 };
 use onpath_wire::innet::{Cache, INNET_UDP_PORT, InNet};
 use onpath_xdp::{XdpConfig, XdpError, XdpSwitch, pins};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use sockets::{nothing_more, send};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -106,32 +109,15 @@ fn admit(switch: &mut XdpSwitch, key: u64, token: u8, (index, number): (u32, u32
     cache(switch, CacheCommand::Admit { epoch: EPOCH, key, token, index, number });
 }
 
-fn send(socket: &UdpSocket, header: &InNet) {
-    let payload = [&header.bytes()[..], b"the message"].concat();
-    socket.send_to(&payload, (SWITCH, INNET_UDP_PORT)).expect("sent");
-}
-
-/// The header of the next datagram, which comes from the switch and has the message whole.
 fn received(socket: &UdpSocket) -> Cache {
-    let mut bytes = [0; 2048];
-    let (length, from) = socket.recv_from(&mut bytes).expect("a datagram in time");
-    assert_eq!(from, SocketAddr::from((SWITCH, INNET_UDP_PORT)));
-    match InNet::split(&bytes[..length]).expect("a header") {
-        (InNet::Cache(header), b"the message") => header,
+    match sockets::received(socket) {
+        InNet::Cache(header) => header,
         other => panic!("{other:?}"),
     }
 }
 
 fn result(socket: &UdpSocket) -> CacheResult {
     received(socket).result().expect("an answer")
-}
-
-fn nothing_more(sockets: &[&UdpSocket]) {
-    for socket in sockets {
-        socket.set_nonblocking(true).expect("a socket");
-        assert!(socket.recv_from(&mut [0; 64]).is_err(), "a datagram too many");
-        socket.set_nonblocking(false).expect("a socket");
-    }
 }
 
 /// A network of three hosts, all addressed: a session that may name anybody, a home, and the controller; an epoch runs for so many ticks.

@@ -1,6 +1,8 @@
 //! The visibility table in the kernel: hosts with sockets, strangers, and two processors at one entry.
 
 mod common;
+#[path = "common/sockets.rs"]
+mod sockets;
 
 use common::frame::frame_to;
 use common::{Network, SWITCH, network, report, route};
@@ -9,7 +11,8 @@ use onpath_testing::skipped;
 use onpath_wire::ids::{NodeId, SessionId, ShardId, TrackingEpoch};
 use onpath_wire::innet::{EntryName, INNET_UDP_PORT, InNet, METADATA_BYTES, Metadata, Visibility, VisibilityResult};
 use onpath_xdp::{XdpConfig, XdpSwitch};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use sockets::{nothing_more, send};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const CLUSTER: u32 = 7;
@@ -53,32 +56,15 @@ fn begin(switch: &mut XdpSwitch) {
     switch.control(&Command::VisibilityComplete(EPOCH.0)).expect("the present epoch");
 }
 
-fn send(socket: &UdpSocket, header: &InNet) {
-    let payload = [&header.bytes()[..], b"the message"].concat();
-    socket.send_to(&payload, (SWITCH, INNET_UDP_PORT)).expect("sent");
-}
-
-/// The header of the next datagram, which comes from the switch and has the message whole.
 fn received(socket: &UdpSocket) -> Visibility {
-    let mut bytes = [0; 2048];
-    let (length, from) = socket.recv_from(&mut bytes).expect("a datagram in time");
-    assert_eq!(from, SocketAddr::from((SWITCH, INNET_UDP_PORT)));
-    match InNet::split(&bytes[..length]).expect("a header") {
-        (InNet::Visibility(header), b"the message") => header,
+    match sockets::received(socket) {
+        InNet::Visibility(header) => header,
         other => panic!("{other:?}"),
     }
 }
 
 fn result(socket: &UdpSocket) -> VisibilityResult {
     received(socket).result().expect("an answer")
-}
-
-fn nothing_more(sockets: &[&UdpSocket]) {
-    for socket in sockets {
-        socket.set_nonblocking(true).expect("a socket");
-        assert!(socket.recv_from(&mut [0; 64]).is_err(), "a datagram too many");
-        socket.set_nonblocking(false).expect("a socket");
-    }
 }
 
 /// A network of three hosts: session, home, data node. All addressed, in an epoch; the last two are hosts'.
