@@ -255,6 +255,7 @@ fn what_is_heard_while_a_home_is_asked_counts() {
         assert!(write(&mut world, file, 0, 4).is_none(), "{heard:?} is no answer");
         world.answer_merges();
         assert!(write(&mut world, file, 0, last).is_none(), "{heard:?}");
+        world.answer_merges();
         let newer = if last == 3 { of(9, 4) } else { of(10, 1) };
         let newer =
             DataRequest::Write { data: file, cut: 0, offset: 0, kill_suidgid: false, append: false, part: Some(newer) };
@@ -282,6 +283,8 @@ fn a_part_counts_from_its_cut_on() {
     let former = world.request(&old, b"hello");
     assert!(world.reply(former).is_none(), "the home answers, and refuses it");
     world.trim(file, 1, 0);
+    assert!(world.reply(early).is_none(), "the home has yet to refuse it");
+    world.answer_merges();
     assert!(world.reply(early).is_some());
 }
 
