@@ -1,8 +1,8 @@
 //! Names are given entries (C-5): first the switch has the name, with a stamp that says nothing, and then its home fills the entry.
 
-use crate::state::{Entry, Job, Named, PATIENCE_US, State, command};
+use crate::state::{Counters, Entry, Job, PATIENCE_US, State, command};
 use onpath_kernel::{Answer, Core, Cx};
-use onpath_wire::cached::{CacheCommand, NotLent};
+use onpath_wire::cached::{CacheCommand, CachedName, NotLent};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{InodeId, NodeId};
 use onpath_wire::innet::InNet;
@@ -15,7 +15,7 @@ use onpath_wire::peer::Peer;
 const TRIES_MAX: usize = 5;
 
 /// A name is wanted: it is admitted unless it is, or too many are under way.
-pub(crate) fn wanted(core: &mut Core<State>, what: Named) {
+pub(crate) fn wanted(core: &mut Core<State>, what: CachedName) {
     let state = &mut core.state;
     let is_there = state.names.contains_key(&what) || state.admitting.contains(&what);
     if !is_there && state.admitting.len() < OPERATIONS_MAX {
@@ -24,49 +24,43 @@ pub(crate) fn wanted(core: &mut Core<State>, what: Named) {
     }
 }
 
-/// What has become of a name.
-enum Became {
-    /// Its entry is filled.
-    Filled,
-    /// There is no entry.
-    None,
-}
-
-pub(crate) async fn run(cx: &Cx<State>, what: &Named) {
-    let became = admit(cx, what).await;
+pub(crate) async fn run(cx: &Cx<State>, what: &CachedName) {
+    let is_filled = admit(cx, what).await;
     cx.with(|core| {
         core.state.admitting.remove(what);
-        match became {
-            Became::Filled => core.state.counters.admitted += 1,
-            Became::None => core.state.counters.not_admitted += 1,
-        }
+        let Counters { admitted, not_admitted, .. } = &mut core.state.counters;
+        *if is_filled { admitted } else { not_admitted } += 1;
     });
 }
 
-async fn admit(cx: &Cx<State>, what: &Named) -> Became {
-    let taken = cx.with(|core| Some((core.state.lease.epoch, take(core, what)?)));
-    let Some((epoch, entry)) = taken.filter(|(epoch, _)| *epoch != 0) else { return Became::None };
+/// Whether the name has an entry that is filled; else it has none.
+async fn admit(cx: &Cx<State>, what: &CachedName) -> bool {
+    let epoch = cx.with(|core| core.state.lease.epoch);
+    if epoch == 0 {
+        return false;
+    }
+    let Some(entry) = cx.with(|core| take(core, what)) else { return false };
     let Entry { key, token, index, number } = entry;
     let status = command(cx, CacheCommand::Admit { epoch, key, token, index, number }).await;
     // Of a silent switch it is not known whether the name has the entry: nobody else gets the index in this epoch.
     let is_there = status.is_some_and(|status| status.done) && cx.with(|core| core.state.lease.epoch == epoch);
     if !is_there {
-        return Became::None;
+        return false;
     }
     cx.with(|core| core.state.names.insert(what.clone(), entry));
     for _ in 0..TRIES_MAX {
         match lend(cx, what, epoch, entry).await {
-            Some(true) => return Became::Filled,
+            Some(true) => return true,
             Some(false) => break,
             None => {}
         }
     }
     evict(cx, what, epoch, entry).await;
-    Became::None
+    false
 }
 
 /// An index, a token and a number for a name, if there are such.
-fn take(core: &mut Core<State>, (parent, name): &Named) -> Option<Entry> {
+fn take(core: &mut Core<State>, (parent, name): &CachedName) -> Option<Entry> {
     let state = &mut core.state;
     let (key, token) = match name {
         None => (ROOT_KEY, ROOT_TOKEN),
@@ -93,7 +87,7 @@ fn take(core: &mut Core<State>, (parent, name): &Named) -> Option<Entry> {
 }
 
 /// Asks the home of a name to fill its entry: whether it is filled, if it has answered.
-async fn lend(cx: &Cx<State>, (parent, name): &Named, epoch: u16, entry: Entry) -> Option<bool> {
+async fn lend(cx: &Cx<State>, (parent, name): &CachedName, epoch: u16, entry: Entry) -> Option<bool> {
     let Entry { token, number, .. } = entry;
     let site = cx.with(|core| {
         let map = &core.state.config.map;
@@ -119,7 +113,7 @@ async fn lend(cx: &Cx<State>, (parent, name): &Named, epoch: u16, entry: Entry) 
 }
 
 /// Takes a name out again.
-async fn evict(cx: &Cx<State>, what: &Named, epoch: u16, entry: Entry) {
+async fn evict(cx: &Cx<State>, what: &CachedName, epoch: u16, entry: Entry) {
     let Entry { key, token, index, .. } = entry;
     let status = command(cx, CacheCommand::Evict { epoch, key, token, index }).await;
     cx.with(|core| {

@@ -5,7 +5,7 @@ use crate::state::{PATIENCE_US, State, command};
 use onpath_kernel::{Answer, Core, Cx};
 use onpath_wire::cached::{CacheCommand, CacheLease, CacheStatus};
 use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{NodeId, Term};
+use onpath_wire::ids::NodeId;
 use onpath_wire::limits::{CACHE_LEASE_MS, ENTRY_NUMBERS};
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::Peer;
@@ -69,7 +69,7 @@ async fn ask(cx: &Cx<State>, epoch: u16) -> Option<CacheLease> {
     let deadline_us = cx.with(|core| core.now.mono_us) + PATIENCE_US;
     let answer = cx.call_all(&[coordinator], deadline_us, make).await.pop().and_then(Answer::packet)?;
     match answer.body() {
-        Ok(Peer::CacheLease { lease }) if answer.header().is_ok_and(|header| header.term != Term(0)) => Some(lease),
+        Ok(Peer::CacheLease { lease }) => Some(lease),
         _ => None,
     }
 }

@@ -1,12 +1,11 @@
 //! What a controller knows. All of it is volatile.
 
 use onpath_kernel::{Core, Cx, Protocol};
-use onpath_wire::cached::{CacheCommand, CacheStatus};
+use onpath_wire::cached::{CacheCommand, CacheStatus, CachedName};
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{InodeId, NodeId, RequestSeq, Term};
+use onpath_wire::ids::{NodeId, RequestSeq, Term};
 use onpath_wire::limits::ENTRY_NUMBERS;
 use onpath_wire::map::ClusterMap;
-use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
 use onpath_wire::tracking::SwitchCommand;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,15 +30,12 @@ pub struct ControllerConfig {
     pub term: Term,
 }
 
-/// A name, of a directory; none: the root's own.
-pub(crate) type Named = (InodeId, Option<Name>);
-
 /// What starts an operation.
 pub(crate) enum Job {
     /// Keeps the lease.
     Keep,
     /// Gives a name an entry.
-    Admit(Named),
+    Admit(CachedName),
 }
 
 /// The entry of a name.
@@ -84,14 +80,14 @@ pub(crate) struct State {
     pub(crate) config: ControllerConfig,
     pub(crate) lease: Lease,
     /// Names that have an entry.
-    pub(crate) names: BTreeMap<Named, Entry>,
+    pub(crate) names: BTreeMap<CachedName, Entry>,
     /// The last token of each key in this epoch: none is given to another name (C-8).
     pub(crate) tokens: BTreeMap<u64, u8>,
     /// Indices of entries that were given up, and the first one that never was given.
     pub(crate) free: Vec<u32>,
     pub(crate) next_index: u32,
     /// Names that are to be given an entry.
-    pub(crate) admitting: BTreeSet<Named>,
+    pub(crate) admitting: BTreeSet<CachedName>,
     pub(crate) counters: Counters,
     /// Somebody speaks with the switch, which executes commands in the order in which they were made.
     speaks: bool,

@@ -2,7 +2,7 @@
 
 use crate::node::DataNode;
 use crate::space::PUNCHES_MAX;
-use crate::state::{CUT_WAITERS_MAX, FAILURES_MAX, SETTLE_BATCH};
+use crate::state::{FAILURES_MAX, HOME_WAITERS_MAX, SETTLE_BATCH};
 use crate::window::SESSIONS_PER_RANGE;
 use onpath_kernel::Gauge;
 use onpath_wire::limits::{ANSWERED_MAX, OPERATIONS_MAX, SESSION_WINDOW};
@@ -20,7 +20,7 @@ impl DataNode {
             all.extend([
                 Gauge::queue("writes", state.running.len(), OPERATIONS_MAX),
                 Gauge::queue("reads, and writes to reserved places", state.space.reading(), 2 * OPERATIONS_MAX),
-                Gauge::queue("requests that wait for a trim", state.cut_waiters, CUT_WAITERS_MAX),
+                Gauge::queue("requests that wait for homes", state.home_waiters, HOME_WAITERS_MAX),
                 Gauge::queue("disk operations", state.disk.len(), 2 * OPERATIONS_MAX),
                 Gauge::queue("punches", state.space.punching(), PUNCHES_MAX),
                 Gauge::queue("writes to be told to homes", merges, 2 * OPERATIONS_MAX + ANSWERED_MAX),

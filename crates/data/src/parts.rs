@@ -8,7 +8,7 @@
 use crate::index::Index;
 use crate::ops::Job;
 use crate::planted::{self, Planted};
-use crate::state::{self, CUT_WAITERS_MAX, Node, NodeCx, State};
+use crate::state::{self, Node, NodeCx, State};
 use crate::table;
 use hashbrown::HashMap;
 use onpath_kernel::Gauge;
@@ -264,14 +264,8 @@ pub(crate) async fn wait(cx: &NodeCx, inode: InodeId, shown: Option<MergePart>) 
         let home = core.state.config.map.home(inode);
         core.state.parts.waits(inode, home, part)
     };
-    let admitted = cx.with(|core| {
-        let admitted = waits(core) && core.state.cut_waiters < CUT_WAITERS_MAX;
-        core.state.cut_waiters += usize::from(admitted);
-        admitted
-    });
-    if admitted {
-        cx.until(state::cut_key(inode), |core| (!waits(core)).then_some(())).await;
-        cx.with(|core| core.state.cut_waiters -= 1);
+    if cx.with(waits) {
+        _ = state::wait_for_home(cx, inode, |core| (!waits(core)).then_some(())).await;
     }
 }
 

@@ -21,8 +21,8 @@ use onpath_wire::secrets::TicketKey;
 use onpath_wire::{ClusterMap, Errno, Packet, Stored};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Requests that wait for the trim of a newer cut; beyond them EAGAIN.
-pub(crate) const CUT_WAITERS_MAX: usize = 1_024;
+/// Requests that wait for homes: for the trim of a newer cut, beyond them EAGAIN, or for answers to writes, beyond them the home answers.
+pub(crate) const HOME_WAITERS_MAX: usize = 1_024;
 /// Writes whose homes have answered that make one record.
 pub(crate) const SETTLE_BATCH: usize = 256;
 /// An answer of a home is recorded at the latest after so long, microseconds.
@@ -122,7 +122,7 @@ pub(crate) struct State {
     pub(crate) next_record: RecordSeq,
     /// Writes in progress, until their home has answered.
     pub(crate) running: HashSet<(SessionId, RequestSeq)>,
-    pub(crate) cut_waiters: usize,
+    pub(crate) home_waiters: usize,
     /// Writes that failed: a duplicate must not succeed later. The process that would have forgotten them is another
     /// term, whose sessions have connected anew.
     failures: BTreeMap<(SessionId, RequestSeq), Errno>,
@@ -210,7 +210,7 @@ impl State {
             tail: Tail::default(),
             next_record: RecordSeq(config.term.first_seq() + 1),
             running: HashSet::new(),
-            cut_waiters: 0,
+            home_waiters: 0,
             failures: BTreeMap::new(),
             answered: BTreeMap::new(),
             full: false,
@@ -366,22 +366,31 @@ pub(crate) async fn enter(cx: &NodeCx, data: DataId, cut: u32) -> Entry {
         Verdict::Stale => return Entry::Stale,
         Verdict::Newer => {}
     }
-    let admitted = cx.with(|core| {
-        let free = core.state.cut_waiters < CUT_WAITERS_MAX;
-        core.state.cut_waiters += usize::from(free);
-        free
-    });
-    if !admitted {
-        return Entry::Busy;
-    }
     let look = |core: &mut Node| match core.state.index.verdict(data, cut) {
         Verdict::Newer => None,
         Verdict::Current => Some(Entry::Go),
         Verdict::Stale => Some(Entry::Stale),
     };
-    let entry = cx.until(cut_key(data.inode), look).await;
-    cx.with(|core| core.state.cut_waiters -= 1);
-    entry
+    wait_for_home(cx, data.inode, look).await.unwrap_or(Entry::Busy)
+}
+
+/// Waits until `look` finds what it looks for, when the home of a file has told or answered something; nothing if too many wait already.
+pub(crate) async fn wait_for_home<T>(
+    cx: &NodeCx,
+    inode: InodeId,
+    look: impl FnMut(&mut Node) -> Option<T>,
+) -> Option<T> {
+    let admitted = cx.with(|core| {
+        let free = core.state.home_waiters < HOME_WAITERS_MAX;
+        core.state.home_waiters += usize::from(free);
+        free
+    });
+    if !admitted {
+        return None;
+    }
+    let found = cx.until(cut_key(inode), look).await;
+    cx.with(|core| core.state.home_waiters -= 1);
+    Some(found)
 }
 
 /// What requests of a newer cut wait on, and who waits for the home to learn; set apart from the groups of disk operations by its top bit.

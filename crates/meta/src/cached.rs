@@ -13,14 +13,13 @@ use crate::state::{State, keys, packets};
 use crate::{Core, Cx, dir};
 use hashbrown::HashMap;
 use onpath_kernel::{Answer, Mode, Need, OpId};
-use onpath_wire::cached::{Hot, NotLent};
+use onpath_wire::cached::{CachedName, Hot, NotLent};
 use onpath_wire::disk::record::{Counter, Effect};
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, TrackingEpoch};
 use onpath_wire::innet::cache::{CacheResult, EntryOf, EntryValue, REVISION_END, ROOT_KEY};
 use onpath_wire::innet::{Cache, InNet};
 use onpath_wire::inode::Kind;
 use onpath_wire::limits::LENT_NAMES_MAX;
-use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::{Peer, part};
 
@@ -34,19 +33,16 @@ const REFILL_US: u64 = 10_000;
 pub(crate) struct Asked {
     pub(crate) from: NodeId,
     pub(crate) seq: RequestSeq,
-    pub(crate) name: Named,
+    pub(crate) name: CachedName,
     pub(crate) token: u8,
     pub(crate) number: u32,
     pub(crate) epoch: u16,
 }
 
-/// A name of a directory; without one, of the directory 0: the root's own entry.
-pub(crate) type Named = (InodeId, Option<Name>);
-
 /// The entry of a name that leads to an inode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mark {
-    name: Named,
+    name: CachedName,
     key: u64,
     token: u8,
     number: u32,
@@ -136,7 +132,7 @@ impl Cached {
     }
 
     /// The mark of a name whose entry is clear, for its next fill.
-    fn refill(&mut self, id: InodeId, name: &Named) -> Option<Mark> {
+    fn refill(&mut self, id: InodeId, name: &CachedName) -> Option<Mark> {
         let is_clear = |mark: &&mut Mark| !mark.filled && mark.name == *name && mark.revision + 1 < REVISION_END;
         let mark = self.marks.get_mut(&id).filter(is_clear)?;
         (mark.revision, mark.filled) = (mark.revision + 1, true);
@@ -265,7 +261,7 @@ impl Mark {
 }
 
 /// Where a name leads, locked, and its key; nothing if it is not here, or its directory is not.
-async fn find(cx: &Cx, (parent, name): &Named) -> Result<Option<(InodeId, u64)>, ()> {
+async fn find(cx: &Cx, (parent, name): &CachedName) -> Result<Option<(InodeId, u64)>, ()> {
     let Some(name) = name else {
         named::lock_inode(cx, InodeId::ROOT, Mode::Shared).await;
         return Ok(Some((InodeId::ROOT, ROOT_KEY)));
@@ -332,21 +328,5 @@ fn value(state: &mut State, parent: InodeId, id: InodeId) -> Option<EntryValue> 
     if has_acl || attr.kind != Kind::Directory && attr.nlink != 1 {
         return None;
     }
-    Some(EntryValue {
-        parent: parent.0,
-        id: id.0,
-        kind: attr.kind.d_type(),
-        flags: attr.flags,
-        mode: attr.mode,
-        uid: attr.uid,
-        gid: attr.gid,
-        nlink: attr.nlink,
-        size: attr.size,
-        mtime: attr.mtime as u64,
-        ctime: attr.ctime as u64,
-        atime: attr.atime as u64,
-        blocks_or_rdev: attr.blocks_or_rdev,
-        generation: data.generation.0,
-        cut: data.cut,
-    })
+    Some(EntryValue::of_inode(parent, &attr, &data))
 }

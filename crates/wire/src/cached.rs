@@ -1,7 +1,8 @@
 //! Hot metadata in a switch (design.md, "Hot metadata answered by the switch"): what controllers say to its control plane, and what homes and
 //! sessions hear of names that have an entry there.
 
-use crate::ids::NodeId;
+use crate::ids::{InodeId, NodeId};
+use crate::name::Name;
 use crate::{wire_enum, wire_struct};
 
 wire_enum! {
@@ -109,6 +110,9 @@ wire_enum! {
         4 => Full,
     }
 }
+
+/// A name of a directory; without one, of the directory 0: the root's own entry.
+pub type CachedName = (InodeId, Option<Name>);
 
 wire_struct! {
     /// How a session asks the switch for a name.

@@ -7,7 +7,6 @@ use hashbrown::HashMap;
 use onpath_kernel::{Answer, Core};
 use onpath_wire::attr::AttrWire;
 use onpath_wire::cached::Hot;
-use onpath_wire::codec::{Reader, Wire};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{Generation, InodeId, NodeId, RequestSeq, Stamp, TrackingEpoch};
@@ -99,7 +98,7 @@ fn heard(core: &mut Core<State>, id: InodeId, name: HotName, answer: Option<Pack
             _ => None,
         };
     };
-    let attr = attr_of(&value).filter(|attr| attr.id == id);
+    let attr = value.attr().filter(|attr| attr.id == id);
     let Some(attr) = attr else {
         core.state.hot.names.remove(&id); // the name leads elsewhere by now
         return None;
@@ -116,24 +115,4 @@ pub(crate) fn answered(packet: &Packet) -> Option<EntryValue> {
         Some(InNet::Cache(cache @ Cache::Read(_))) => cache.answer(),
         _ => None,
     }
-}
-
-/// The attributes in a value, if they make sense.
-fn attr_of(value: &EntryValue) -> Option<AttrWire> {
-    let kind = Wire::take(&mut Reader::new(&[value.kind])).ok()?;
-    let attr = AttrWire {
-        id: InodeId(value.id),
-        kind,
-        flags: value.flags,
-        mode: value.mode,
-        uid: value.uid,
-        gid: value.gid,
-        nlink: value.nlink,
-        size: value.size,
-        mtime: value.mtime as i64,
-        ctime: value.ctime as i64,
-        atime: value.atime as i64,
-        blocks_or_rdev: value.blocks_or_rdev,
-    };
-    attr.id.is_of(kind).then_some(attr)
 }

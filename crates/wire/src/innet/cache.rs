@@ -3,8 +3,11 @@
 
 use super::common::{codes, fields, header};
 use super::{Common, INNET_VERSION, InNet, InNetBytes, Structure};
-use crate::codec::WireError;
-use crate::ids::{NodeId, ShardId};
+use crate::attr::AttrWire;
+use crate::codec::{Wire, WireError};
+use crate::ids::{InodeId, NodeId, ShardId};
+use crate::inode::Kind;
+use crate::reply::DataRef;
 
 /// Bits of an entry's number in the registers of the cache.
 pub const CACHE_BITS: u32 = 16;
@@ -130,6 +133,47 @@ fields! {
 }
 
 impl EntryValue {
+    /// What the entry of a name in a directory says of its inode.
+    pub fn of_inode(parent: InodeId, attr: &AttrWire, data: &DataRef) -> EntryValue {
+        EntryValue {
+            parent: parent.0,
+            id: attr.id.0,
+            kind: attr.kind.d_type(),
+            flags: attr.flags,
+            mode: attr.mode,
+            uid: attr.uid,
+            gid: attr.gid,
+            nlink: attr.nlink,
+            size: attr.size,
+            mtime: attr.mtime as u64,
+            ctime: attr.ctime as u64,
+            atime: attr.atime as u64,
+            blocks_or_rdev: attr.blocks_or_rdev,
+            generation: data.generation.0,
+            cut: data.cut,
+        }
+    }
+
+    /// The attributes of the inode; none if no inode has such.
+    pub fn attr(&self) -> Option<AttrWire> {
+        let kind = Kind::from_bytes(&[self.kind]).ok()?;
+        let attr = AttrWire {
+            id: InodeId(self.id),
+            kind,
+            flags: self.flags,
+            mode: self.mode,
+            uid: self.uid,
+            gid: self.gid,
+            nlink: self.nlink,
+            size: self.size,
+            mtime: self.mtime as i64,
+            ctime: self.ctime as i64,
+            atime: self.atime as i64,
+            blocks_or_rdev: self.blocks_or_rdev,
+        };
+        attr.id.is_of(kind).then_some(attr)
+    }
+
     /// As a field of a header.
     #[inline]
     pub fn value(&self) -> Value {
@@ -471,8 +515,6 @@ fn of_home(home: ShardId) -> Common {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attr::AttrWire;
-    use crate::codec::Wire;
     use crate::innet::{INNET_BYTES_MAX, INNET_COMMON_BYTES, InNetField};
 
     const OF: EntryOf = EntryOf { key: 0x1c1d_1e1f_2021_2223, token: 9, number: 0x1415_1617, revision: 0x1819_1a1b };
@@ -502,16 +544,20 @@ mod tests {
     /// Behind parent come the attributes of replies, field by field.
     #[test]
     fn a_value_has_all_attributes() {
-        assert_eq!(
-            8 + AttrWire::of(&crate::disk::inode::Inode::new(crate::ids::InodeId::ROOT, crate::inode::Kind::Directory))
-                .to_bytes()
-                .len(),
-            72
-        );
+        let mut inode = crate::disk::inode::Inode::new(InodeId(1 << 40 | 2), Kind::File);
+        (inode.mode, inode.uid, inode.gid, inode.size, inode.blocks) = (0o640, 3, 4, 5, 6);
+        (inode.mtime, inode.ctime, inode.atime) = (-7, 8, 9);
+        let attr = AttrWire { flags: 2, nlink: 1, ..AttrWire::of(&inode) };
+        let data = DataRef { cut: 7, ..DataRef::default() };
+        let value = EntryValue::of_inode(InodeId::ROOT, &attr, &data);
+        assert_eq!((value.parent, value.cut, value.attr()), (1, 7, Some(attr)));
+        assert_eq!(EntryValue::of(&value.value()), value);
+        assert_eq!(8 + attr.to_bytes().len(), 72);
         let generation = EntryValue::FIELDS.iter().find(|field| field.name == "generation").expect("a field");
         assert_eq!(generation.at, 72);
-        let value = EntryValue { parent: 1, id: 2, kind: 4, mode: 0o755, cut: 7, ..EntryValue::default() };
-        assert_eq!(EntryValue::of(&value.value()), value);
+        for kind in [0, 4, 255] {
+            assert_eq!(EntryValue { kind, ..value }.attr(), None, "of a file");
+        }
     }
 
     #[test]
