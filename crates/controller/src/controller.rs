@@ -1,11 +1,14 @@
 //! The controller as its host sees it: inputs in, outputs out.
 
 use crate::admit;
+use crate::hot;
 use crate::lease;
 use crate::state::{ControllerConfig, Job, State};
 use onpath_kernel::{Core, Cx, Gauge, Input, Kernel, Now, Output, Role};
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{InodeId, NodeClass, RequestSeq};
+use onpath_wire::innet::cache::CacheResult;
+use onpath_wire::innet::{Cache, InNet};
 use onpath_wire::limits::{LENT_NAMES_MAX, OPERATIONS_MAX};
 use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
@@ -20,6 +23,8 @@ pub enum ControllerIn {
         /// The name; none for the root.
         name: Option<Name>,
     },
+    /// The switch shall answer from its cache from now on, or not any more.
+    On(bool),
 }
 
 /// A controller.
@@ -45,6 +50,8 @@ impl Controller {
                 ("sessions_listed", lease.listed.len() as u64),
                 ("names_admitted", c.admitted),
                 ("names_not_admitted", c.not_admitted),
+                ("names_evicted", c.evicted),
+                ("answers_counted", c.answered),
                 ("leases_renewed", c.renewed),
                 ("messages_malformed", c.malformed),
             ]
@@ -66,7 +73,9 @@ impl Controller {
 async fn run(cx: Cx<State>, job: Job) {
     match job {
         Job::Keep => lease::keep(&cx).await,
-        Job::Admit(what) => admit::run(&cx, &what).await,
+        Job::Admit(what) => _ = admit::admit(&cx, &what).await,
+        Job::Count(epoch) => hot::count(&cx, epoch).await,
+        Job::Learn(read) => hot::learn(&cx, &read).await,
     }
 }
 
@@ -83,6 +92,7 @@ impl Role for Controller {
             match input {
                 Input::Packet(packet) => receive(core, packet),
                 Input::Own(ControllerIn::Admit { parent, name }) => admit::wanted(core, (parent, name)),
+                Input::Own(ControllerIn::On(on)) => lease::set_on(core, on),
                 Input::Tick | Input::Durable(_) => {}
             }
         });
@@ -97,11 +107,16 @@ impl Role for Controller {
     }
 }
 
-/// An answer of who was asked; that of a home may come by the switch.
+/// What the switch has missed often, or an answer of who was asked; that of a home may come by the switch.
 fn receive(core: &mut Core<State>, packet: Packet) {
+    if let Some(InNet::Cache(cache @ Cache::Read(read))) = packet.innet.as_deref()
+        && cache.result() == Some(CacheResult::Miss)
+    {
+        return hot::reported(core, read);
+    }
     let header = packet.header().ok().filter(|header| {
         header.kind() == MessageKind::PeerAnswer
-            && matches!(header.source.class(), Some(NodeClass::Shard | NodeClass::Switch))
+            && matches!(header.source.class(), Some(NodeClass::Shard | NodeClass::Switch | NodeClass::Session))
     });
     match header {
         Some(header) => {

@@ -1,7 +1,8 @@
 //! The lease of the switch's cache (C-4): its clock is read first, then the coordinator asked, then the switch told until when it answers, so
 //! that the coordinator never believes a lease to be over that is not.
 
-use crate::state::{PATIENCE_US, State, command};
+use crate::hot;
+use crate::state::{Job, PATIENCE_US, State, command};
 use onpath_kernel::{Answer, Core, Cx};
 use onpath_wire::cached::{CacheCommand, CacheLease, CacheStatus};
 use onpath_wire::header::MessageKind;
@@ -13,9 +14,24 @@ use onpath_wire::peer::Peer;
 /// How often the lease is renewed, microseconds.
 const RENEW_US: u64 = CACHE_LEASE_MS * 1_000 / 3;
 
+/// By which who keeps the lease waits until the switch shall answer.
+const ON: u64 = 2;
+
+/// Whether the switch shall answer.
+pub(crate) fn set_on(core: &mut Core<State>, on: bool) {
+    core.state.config.on = on;
+    core.wake(ON);
+}
+
 /// Keeps the lease, and lists the sessions that live.
 pub(crate) async fn keep(cx: &Cx<State>) {
     loop {
+        if !cx.with(|core| core.state.config.on) {
+            // Who does not hear of it is not answered any more when the lease is over.
+            command(cx, CacheCommand::End).await;
+            cx.with(|core| core.state.end_epoch());
+            cx.until(ON, |core| core.state.config.on.then_some(())).await;
+        }
         let since_us = cx.with(|core| core.now.mono_us);
         if let Some(status) = command(cx, CacheCommand::Status).await {
             renew(cx, status).await;
@@ -32,10 +48,14 @@ async fn renew(cx: &Cx<State>, status: CacheStatus) {
         }
         core.state.lease.epoch
     });
-    let Some(CacheLease { epoch: given, ms, numbers, registry, sessions }) = ask(cx, epoch).await else { return };
-    if numbers > 0 {
-        cx.with(|core| core.state.lease.numbers = (numbers, numbers.saturating_add(ENTRY_NUMBERS)));
-    }
+    let Some(lease) = ask(cx, epoch).await else { return };
+    let CacheLease { epoch: given, ms, numbers, placement, registry, sessions } = lease;
+    cx.with(|core| {
+        core.state.placement = Some(placement);
+        if numbers > 0 {
+            core.state.lease.numbers = (numbers, numbers.saturating_add(ENTRY_NUMBERS));
+        }
+    });
     if given == 0 || epoch != 0 && given != epoch {
         return cx.with(|core| core.state.end_epoch()); // who answers has ended it
     }
@@ -49,6 +69,9 @@ async fn renew(cx: &Cx<State>, status: CacheStatus) {
         Some(now) if now.done && (now.boot, now.epoch) == (status.boot, given) => cx.with(|core| {
             (core.state.lease.epoch, core.state.lease.boot) = (given, now.boot);
             core.state.counters.renewed += 1;
+            if epoch == 0 {
+                core.start(Job::Count(given));
+            }
         }),
         Some(_) => return cx.with(|core| core.state.end_epoch()),
         None => return,
@@ -60,7 +83,7 @@ async fn renew(cx: &Cx<State>, status: CacheStatus) {
 
 /// Asks the coordinator to prolong the epoch, or for a new one.
 async fn ask(cx: &Cx<State>, epoch: u16) -> Option<CacheLease> {
-    let coordinator = cx.with(|core| NodeId::shard(core.state.config.map.coordinator()));
+    let coordinator = cx.with(|core| NodeId::shard(core.state.config.coordinator));
     let make = |core: &mut Core<State>, _: NodeId, seq| {
         let (numbers, registry) = (core.state.wants_numbers(), core.state.lease.registry);
         let body = Peer::CacheLeaseAsk { epoch, numbers, registry };
@@ -82,11 +105,14 @@ async fn list(cx: &Cx<State>, epoch: u16, registry: u64, sessions: Vec<NodeId>) 
     let new = sessions.iter().filter(|session| !listed.contains(session));
     let new: Vec<CacheCommand> = new.map(|&session| CacheCommand::List { session }).collect();
     for one in gone.into_iter().chain(new) {
-        let is_done = command(cx, one).await.is_some_and(|status| status.done);
+        let is_done = command(cx, one.clone()).await.is_some_and(|status| status.done);
         let goes_on = cx.with(|core| {
             let listed = &mut core.state.lease.listed;
             match one {
-                CacheCommand::List { session } if is_done => _ = listed.insert(session),
+                CacheCommand::List { session } if is_done => {
+                    listed.insert(session);
+                    hot::tell(core, session);
+                }
                 CacheCommand::Unlist { session } if is_done => _ = listed.remove(&session),
                 _ => {}
             }

@@ -6,8 +6,9 @@
 
 mod admit;
 mod controller;
+mod hot;
 mod lease;
 mod state;
 
 pub use controller::{Controller, ControllerIn};
-pub use state::ControllerConfig;
+pub use state::{ControllerConfig, THRESHOLD};

@@ -3,10 +3,12 @@
 use onpath_kernel::{Core, Cx, Protocol};
 use onpath_wire::cached::{CacheCommand, CacheStatus, CachedName};
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{NodeId, RequestSeq, Term};
+use onpath_wire::ids::{InodeId, NodeId, RequestSeq, ShardId, Term};
+use onpath_wire::innet::cache::Read;
 use onpath_wire::limits::ENTRY_NUMBERS;
 use onpath_wire::map::ClusterMap;
 use onpath_wire::packet::Packet;
+use onpath_wire::secrets::Placement;
 use onpath_wire::tracking::SwitchCommand;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) const PATIENCE_US: u64 = 100_000;
 /// By which operations wait for their turn to speak with the switch.
 const TURN: u64 = 1;
+
+/// Misses of a name in a period after which it is given an entry, unless somebody says otherwise: sessions let the switch count one of eight
+/// questions.
+pub const THRESHOLD: u16 = 8;
 
 /// What a controller is started with.
 #[derive(Clone, Debug)]
@@ -24,10 +30,18 @@ pub struct ControllerConfig {
     pub switch: NodeId,
     /// Low half of the fsid.
     pub cluster: u32,
-    /// Slots and shards.
-    pub map: ClusterMap,
+    /// Where the coordinator is, and how many shards there are.
+    pub coordinator: ShardId,
+    /// Shards of the file system.
+    pub shards: u16,
     /// This start: larger than those before.
     pub term: Term,
+    /// Whether the switch shall answer from its cache.
+    pub on: bool,
+    /// Entries that the cache has, at most 2^16.
+    pub entries: u32,
+    /// A name is given an entry that is missed more often in a period ([`CACHE_PERIOD_MS`](onpath_wire::limits::CACHE_PERIOD_MS)).
+    pub threshold: u16,
 }
 
 /// What starts an operation.
@@ -36,6 +50,10 @@ pub(crate) enum Job {
     Keep,
     /// Gives a name an entry.
     Admit(CachedName),
+    /// Counts in this epoch.
+    Count(u16),
+    /// Looks into what is missed often.
+    Learn(Read),
 }
 
 /// The entry of a name.
@@ -69,6 +87,10 @@ pub(crate) struct Counters {
     pub(crate) admitted: u64,
     /// Names that were not.
     pub(crate) not_admitted: u64,
+    /// Names that made room for others.
+    pub(crate) evicted: u64,
+    /// Answers of entries, up to the last period.
+    pub(crate) answered: u64,
     /// Leases that were prolonged.
     pub(crate) renewed: u64,
     /// Messages that make no sense.
@@ -79,15 +101,23 @@ pub(crate) struct Counters {
 pub(crate) struct State {
     pub(crate) config: ControllerConfig,
     pub(crate) lease: Lease,
+    /// Where names are, as the coordinator has said with the first lease.
+    pub(crate) placement: Option<Placement>,
     /// Names that have an entry.
     pub(crate) names: BTreeMap<CachedName, Entry>,
-    /// The last token of each key in this epoch: none is given to another name (C-8).
-    pub(crate) tokens: BTreeMap<u64, u8>,
+    /// The names that have had a token in this epoch, by their keys: a name's is its place there, so none is given to another name (C-8).
+    pub(crate) tokens: BTreeMap<u64, Vec<CachedName>>,
     /// Indices of entries that were given up, and the first one that never was given.
     pub(crate) free: Vec<u32>,
     pub(crate) next_index: u32,
     /// Names that are to be given an entry.
     pub(crate) admitting: BTreeSet<CachedName>,
+    /// The directories to which names with an entry lead, as far as that is known.
+    pub(crate) leads_to: BTreeMap<CachedName, InodeId>,
+    /// Names that answered least in the last period, the least ones last.
+    pub(crate) idle: Vec<CachedName>,
+    /// Keys that are looked into.
+    pub(crate) asked: BTreeSet<u64>,
     pub(crate) counters: Counters,
     /// Somebody speaks with the switch, which executes commands in the order in which they were made.
     speaks: bool,
@@ -98,11 +128,15 @@ impl State {
         State {
             config,
             lease: Lease::default(),
+            placement: None,
             names: BTreeMap::new(),
             tokens: BTreeMap::new(),
             free: Vec::new(),
             next_index: 0,
             admitting: BTreeSet::new(),
+            leads_to: BTreeMap::new(),
+            idle: Vec::new(),
+            asked: BTreeSet::new(),
             counters: Counters::default(),
             speaks: false,
         }
@@ -114,14 +148,27 @@ impl State {
         header
     }
 
+    /// Slots and shards; nothing before the first lease.
+    pub(crate) fn map(&self) -> Option<ClusterMap> {
+        Some(ClusterMap::even(self.config.shards, self.placement?))
+    }
+
     /// The epoch is over: nothing of it counts.
     pub(crate) fn end_epoch(&mut self) {
         let Lease { numbers, .. } = std::mem::take(&mut self.lease);
         self.lease.numbers = numbers;
         self.names.clear();
+        self.leads_to.clear();
+        self.idle.clear();
         self.tokens.clear();
         self.free.clear();
         self.next_index = 0;
+    }
+
+    /// Whether others with an entry are below this name.
+    pub(crate) fn leads_on(&self, name: &CachedName) -> bool {
+        let dir = self.leads_to.get(name);
+        dir.is_some_and(|dir| self.names.range((*dir, None)..).next().is_some_and(|((parent, _), _)| parent == dir))
     }
 
     /// A number that no entry ever had, if there is one left.
@@ -148,7 +195,8 @@ pub(crate) async fn command(cx: &Cx<State>, command: CacheCommand) -> Option<Cac
     cx.until(TURN, |core| (!std::mem::replace(&mut core.state.speaks, true)).then_some(())).await;
     let switch = cx.with(|core| core.state.config.switch);
     let make = |core: &mut Core<State>, _: NodeId, seq| {
-        Packet::new(&core.state.header(MessageKind::Switch, seq), &SwitchCommand::Cache { command })
+        let command = SwitchCommand::Cache { command: command.clone() };
+        Packet::new(&core.state.header(MessageKind::Switch, seq), &command)
     };
     let deadline_us = cx.with(|core| core.now.mono_us) + PATIENCE_US;
     let answer = cx.call_all(&[switch], deadline_us, make).await.pop();

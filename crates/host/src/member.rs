@@ -5,17 +5,19 @@ use crate::journal::Commit;
 use crate::known::{Admission, Directory, Known, Next};
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
 use crate::progress::Watcher;
+use crate::roles::add_controller;
 use crate::server::{Server, ServerBuilder, ServerError, ServerOptions, Sessions};
 use crate::sys;
 use crate::udp::{
     ClusterIs, Endpoint, EndpointConfig, EndpointHooks, HostIs, JoinError, Keys, UdpError, Wait, ask_next,
     endpoint_of_host,
 };
+use onpath_controller::{Controller, ControllerIn};
 use onpath_meta::Shard;
 use onpath_switch::{Command, Elsewhere, Switch, SwitchConfig};
 use onpath_wire::disk::superblock::Superblock;
 use onpath_wire::identity::Holder;
-use onpath_wire::ids::{NodeId, SessionNumber, Term};
+use onpath_wire::ids::{NodeId, SessionNumber, ShardId, Term};
 use onpath_wire::secrets::{Pass, PassKey, Placement};
 use onpath_wire::tracking::{Form, Switches};
 use std::collections::BTreeSet;
@@ -51,6 +53,8 @@ pub struct MemberConfig {
     pub keys: Option<Keys>,
     /// How it waits for messages.
     pub wait: Wait,
+    /// Whether the switch of this host answers hot metadata from its cache.
+    pub cache: bool,
     /// The switch of this host, if it has one that is not this process.
     pub kernel_switch: Option<Box<dyn KernelSwitch>>,
 }
@@ -100,6 +104,8 @@ pub enum MemberError {
     },
 }
 
+/// Where the coordinator of every cluster is: slots are spread evenly, and it has the first one.
+const COORDINATOR: ShardId = ShardId(0);
 /// How long a host whose directory is lost waits for another one.
 const BEGIN_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -128,6 +134,8 @@ pub struct Member {
     node: Arc<Node>,
     endpoint: Endpoint,
     cluster: Arc<RwLock<ClusterIs>>,
+    /// Beside the switch of this host, if that can have one.
+    controller: Option<Port<Controller>>,
     /// Directories shall be tracked by switches.
     network: Arc<AtomicBool>,
 }
@@ -136,8 +144,8 @@ impl Member {
     /// Recovers the host's directory and begins to serve.
     pub fn start(config: MemberConfig) -> Result<Member, MemberError> {
         let MemberConfig { number, part, replaces, strange, options, watcher, .. } = config;
-        let MemberConfig { bind, cluster, hosts, keys, wait, kernel_switch, .. } = config;
-        let fsid = cluster.fsid;
+        let MemberConfig { bind, cluster, hosts, keys, wait, cache, kernel_switch, .. } = config;
+        let (fsid, shards) = (cluster.fsid, cluster.shards);
         let (switch_port, shapes) = (switch_port(&hosts, number), Arc::new(OnceLock::new()));
         let kernel_switch = kernel_switch.map(|switch| Controlled(Arc::new(Mutex::new(switch))));
         let cluster = Arc::new(RwLock::new(cluster));
@@ -181,10 +189,15 @@ impl Member {
             builder.add(config.node, Switch::elsewhere(config, Box::new(elsewhere)), NoEffects);
             None
         };
-        let (server, node, switch) = match part {
+        let add_controller = |builder: &mut NodeBuilder| {
+            let switch = (NodeId::switch(number), fsid as u32);
+            switch_port.map(|_| add_controller(builder, switch, (shards, COORDINATOR), cache))
+        };
+        let (server, node, switch, controller) = match part {
             Some((path, format)) => {
                 let begin = if replaces { begin(number, &places, asked_with.as_ref())? } else { Next::default() };
                 let mut builder = ServerBuilder::open_part(&path, &format, begin, path_nodes, options, watcher)?;
+                let controller = add_controller(&mut builder.builder);
                 let switch = add_switch(&mut builder.builder);
                 let server = builder.start()?;
                 let Superblock { secrets, dir, .. } = server.dir.superblock();
@@ -206,13 +219,14 @@ impl Member {
                 let node = server.node.clone();
                 let first = server.shards.first().map(|port| (Arc::downgrade(&node), port.clone()));
                 first.into_iter().for_each(|first| assert!(shard.set(first).is_ok(), "set once"));
-                (Some(server), node, switch)
+                (Some(server), node, switch, controller)
             }
             None => {
                 let mut builder = NodeBuilder::new();
                 builder.among_others();
                 let switch = add_switch(&mut builder);
-                (None, builder.start(Commit::Interval(1), None, Arc::new(NoJournal)), switch)
+                let controller = add_controller(&mut builder);
+                (None, builder.start(Commit::Interval(1), None, Arc::new(NoJournal)), switch, controller)
             }
         };
         let network = Arc::new(AtomicBool::new(options.tracking.form == Form::Network));
@@ -223,7 +237,7 @@ impl Member {
         if let Some((port, role)) = switch {
             endpoint.switch(&node, role, SocketAddr::new(bind.ip(), port))?;
         }
-        Ok(Member { server, node, endpoint, cluster, network })
+        Ok(Member { server, node, endpoint, cluster, controller, network })
     }
 
     /// The runtime.
@@ -249,6 +263,11 @@ impl Member {
         for shard in self.server.iter().flat_map(|server| &server.shards) {
             self.node.with_role(shard, |shard| shard.set_tracking(sys::now(), form, switches));
         }
+    }
+
+    /// The switch of this host shall answer hot metadata from its cache from now on, or not any more.
+    pub fn set_cache(&self, on: bool) {
+        self.controller.iter().for_each(|controller| self.node.submit(controller, ControllerIn::On(on)));
     }
 
     /// What is to be told other keys of the cluster, if it seals messages.

@@ -1,14 +1,16 @@
 //! How the runtime keeps the roles of Onpath: their counters, their durable state, their disk.
 
 use crate::blocks::BlockFiles;
-use crate::node::{Counters, Effects, HostedRole};
+use crate::node::{Counters, Effects, HostedRole, NoEffects, NodeBuilder, Port};
+use onpath_controller::{Controller, ControllerConfig, THRESHOLD};
 use onpath_data::{DataIn, DataNode, DataOut, DiskOp};
 use onpath_meta::Shard;
 use onpath_path::PathNode;
 use onpath_session::Session;
 use onpath_store::Recoverable;
 use onpath_switch::Switch;
-use onpath_wire::ids::InodeId;
+use onpath_wire::ids::{InodeId, NodeId, ShardId, Term};
+use onpath_wire::innet::cache::CACHE_BITS;
 use onpath_wire::limits::memory;
 use onpath_wire::report::OperationReport;
 use std::sync::Arc;
@@ -86,6 +88,26 @@ impl HostedRole for Session {
 impl HostedRole for Switch {
     fn status(&self) -> Counters {
         self.counters().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+/// Adds the controller that stands beside a switch of this process, which answers from its cache if it is `on`. Nothing that was sent to a
+/// controller of another process comes to it, so that all have the same term.
+pub fn add_controller(
+    builder: &mut NodeBuilder,
+    (switch, cluster): (NodeId, u32),
+    (shards, coordinator): (u16, ShardId),
+    on: bool,
+) -> Port<Controller> {
+    let node = NodeId::controller(switch.number() as u16);
+    let (term, entries, threshold) = (Term(1), 1 << CACHE_BITS, THRESHOLD);
+    let config = ControllerConfig { node, switch, cluster, coordinator, shards, term, on, entries, threshold };
+    builder.add(node, Controller::new(config), NoEffects)
+}
+
+impl HostedRole for Controller {
+    fn status(&self) -> Counters {
+        Controller::status(self).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 }
 

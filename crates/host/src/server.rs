@@ -9,7 +9,7 @@ use crate::known::Next;
 use crate::node::{HostHooks, NoEffects, Node, NodeBuilder, Port};
 use crate::progress::{Stage, Watcher};
 use crate::report::report;
-use crate::roles::Disk;
+use crate::roles::{Disk, add_controller};
 use crate::state::{DATA_FILE_BLOCKS, Serving, State};
 use crate::stream::{ServerConfig, StreamError, StreamServer, status_json};
 use crate::sys;
@@ -314,6 +314,13 @@ impl ServerBuilder {
             first_birth,
             begins_above,
         })
+    }
+
+    /// Adds the controller of the switch of this process, which answers hot metadata from its cache from now on.
+    pub fn add_controller(&mut self) {
+        let superblock = self.dir.superblock();
+        let of_map = (superblock.shards(), self.dir.shape().map.coordinator());
+        add_controller(&mut self.builder, (NodeId::SWITCH, superblock.fsid as u32), of_map, true);
     }
 
     /// What a session of this process is made from, which ends with it. The file system is whole.

@@ -13,6 +13,7 @@ use crate::state::{State, keys, packets};
 use crate::{Core, Cx, dir};
 use hashbrown::HashMap;
 use onpath_kernel::{Answer, Mode, Need, OpId};
+use onpath_wire::attr::AttrWire;
 use onpath_wire::cached::{CachedName, Hot, NotLent};
 use onpath_wire::disk::record::{Counter, Effect};
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, TrackingEpoch};
@@ -317,6 +318,25 @@ fn send(core: &mut Core, op: OpId, seq: RequestSeq, epoch: u16, mark: &Mark, val
     core.send_after(mark.controller, packet, after, Need::Durable);
 }
 
+/// The switch has this entry no more, and will not have it again.
+pub(crate) fn evicted(core: &mut Core, (parent, name): CachedName, number: u32, epoch: u16) {
+    let cached = &mut core.state.cached;
+    let is_it = |mark: &Mark| mark.number == number && mark.name == (parent, name.clone());
+    if cached.epoch == epoch {
+        let found = |name| core.state.names.get(&core.state.names.at(parent, name)).map(|found| found.child);
+        let id = name.as_ref().map_or(Some(InodeId::ROOT), found);
+        if let Some(id) = id.filter(|id| cached.marks.get(id).is_some_and(is_it)) {
+            cached.marks.remove(&id);
+        }
+    }
+}
+
+/// A directory whose names are shown with what fs.protected_* look at (proc(5)), which entries of names do not say.
+fn protects(attr: &AttrWire) -> bool {
+    const STICKY: u16 = 0o1000;
+    attr.kind == Kind::Directory && attr.mode & STICKY != 0 && attr.mode & 0o022 != 0
+}
+
 /// What an entry says of an inode; nothing if others have a part in it (C-1).
 fn value(state: &mut State, parent: InodeId, id: InodeId) -> Option<EntryValue> {
     if !state.is_home(id) || holders::is_lent(state, id) && !id.is_directory() {
@@ -325,7 +345,7 @@ fn value(state: &mut State, parent: InodeId, id: InodeId) -> Option<EntryValue> 
     let has_acl = state.inodes.access(id)?.acls.is_some();
     let attr = state.told(id)?;
     let data = state.inodes.data_ref(id)?;
-    if has_acl || attr.kind != Kind::Directory && attr.nlink != 1 {
+    if has_acl || protects(&attr) || attr.kind != Kind::Directory && attr.nlink != 1 {
         return None;
     }
     Some(EntryValue::of_inode(parent, &attr, &data))

@@ -455,6 +455,7 @@ fn controller(core: &mut Core, header: &Header, peer: Peer) -> Result<(), onpath
             }
             core.start(Job::Lend(Box::new(Asked { from, seq, name: (parent, name), token, number, epoch })));
         }
+        Peer::Evicted { parent, name, number, epoch } => cached::evicted(core, (parent, name), number, epoch),
         _ => return Err(onpath_wire::WireError::Bad("a question of a controller")),
     }
     Ok(())

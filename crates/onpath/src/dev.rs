@@ -7,6 +7,7 @@ use crate::mounted::{self, Event, Target, Ways};
 use crate::progress::Progress;
 use crate::signals;
 use crate::teller::Own;
+use anyhow::ensure;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use onpath_fuse::mount::{MountOptions, detach_dead};
@@ -47,6 +48,9 @@ pub(crate) struct DevArgs {
     /// Who knows that a directory has pending updates: its owner, or the dirty set of a software switch in this process.
     #[arg(long, env = "ONPATH_TRACKING", value_enum, default_value = "owner")]
     tracking: TrackingForm,
+    /// That switch answers what is asked for often from its cache.
+    #[arg(long, env = "ONPATH_SWITCH_CACHE")]
+    switch_cache: bool,
     /// Who answers writes of files.
     #[arg(long, env = "ONPATH_WRITES", value_enum, default_value = "chain")]
     writes: Writes,
@@ -151,6 +155,9 @@ impl DevArgs {
 
 pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
     let parsed = MountOptions::parse(&args.options.join(","), &mounted::OPTIONS)?;
+    if args.switch_cache {
+        ensure!(matches!(args.tracking, TrackingForm::Network), "--switch-cache needs a switch: --tracking network");
+    }
     let caches = args.cache.chosen(&parsed)?;
     let progress = Arc::new(Progress::of_server("starting"));
     let dir = directory(&args.dir)?;
@@ -166,6 +173,9 @@ pub(crate) fn run(args: DevArgs) -> anyhow::Result<()> {
         read_superblock(&dir)?;
     }
     let mut server = ServerBuilder::open(&dir, options, progress.clone())?;
+    if args.switch_cache {
+        server.add_controller();
+    }
     let Some(target) = target else {
         let (sender, receiver) = channel();
         signals::forward(sender, Event::Signal)?;

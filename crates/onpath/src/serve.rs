@@ -70,6 +70,16 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
             "who can read the datagrams of this cluster learns sizes and times of files that are written: visibility_clear_text = true"
         );
     }
+    let (sealed, caches) = (keys.is_some(), config.cache);
+    if caches && sealed {
+        tracing::warn!(
+            "who can read the datagrams of this cluster learns names' attributes that are asked for often: cache_clear_text = true"
+        );
+    } else if cluster.cache == Some(host.number) && !caches {
+        tracing::warn!(
+            "the switch answers nothing from its cache, since messages are sealed: cache_clear_text = true would let it"
+        );
+    }
     let member = Member::start(config)?;
     // It is told other keys as long as this host serves.
     let keyring = Arc::new(member.keyring());
@@ -95,7 +105,7 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
             Asked::Reload => {}
         }
         let now = Cluster::read(&args.config).map_err(anyhow::Error::from);
-        match now.and_then(|now| reload(&member, &present, &now)) {
+        match now.and_then(|now| reload(&member, (host, sealed), &present, &now)) {
             Ok(taken) => present = taken,
             Err(error) => {
                 tracing::error!(error = format!("{error:#}"), "the configuration is not taken; that of before goes on");
@@ -186,8 +196,9 @@ enum Asked {
     Refused(u16, Strange),
 }
 
-/// Takes from a configuration what can change while a host serves: how directories are tracked, and the switches. What is served then.
-fn reload(member: &Member, before: &Cluster, now: &Cluster) -> anyhow::Result<Cluster> {
+/// Takes from a configuration what can change while a host serves: how directories are tracked, the switches, and which of them has a cache.
+/// What is served then.
+fn reload(member: &Member, (host, sealed): (&Host, bool), before: &Cluster, now: &Cluster) -> anyhow::Result<Cluster> {
     ensure!(before.fsid() == now.fsid(), "it is of another file system");
     let taken = before.with_switches_of(now);
     if taken.told() != now.told() {
@@ -196,6 +207,7 @@ fn reload(member: &Member, before: &Cluster, now: &Cluster) -> anyhow::Result<Cl
     member.set_hosts(taken.told(), &addresses(&taken)?);
     tracing::info!(form = ?taken.tracking, switches = ?taken.switches(), "directories shall be tracked so");
     member.set_tracking(taken.tracking, taken.switches());
+    member.set_cache(taken.caches_at(host, sealed));
     Ok(taken)
 }
 
@@ -249,6 +261,7 @@ fn member(cluster: &Cluster, host: &Host) -> anyhow::Result<MemberConfig> {
         bind: resolved(host)?,
         cluster: cluster.told(),
         hosts,
+        cache: cluster.caches_at(host, keys.is_some()),
         keys,
         wait: host.wait,
         kernel_switch: kernel_switch(cluster, host, resolved(host)?)?,

@@ -215,6 +215,9 @@ pub(crate) fn lose(core: &mut Core<State>, reason: LostReason) {
 /// A message has come; what is not an answer to something open, or comes from an older term, is dropped.
 fn receive(core: &mut Core<State>, packet: Packet) {
     let Ok(mut header) = packet.header() else { return };
+    if header.source.class() == Some(NodeClass::Controller) {
+        return hot::controller(core, &header, &packet);
+    }
     if header.seq != RequestSeq(0) {
         // Operations count their calls, whichever session of this id makes them.
         let Some(count) = core.state.config.session.count_of(header.seq) else {
@@ -226,7 +229,7 @@ fn receive(core: &mut Core<State>, packet: Packet) {
     core.state.observe(header.stamp, now);
     match (&header.of, header.source.class()) {
         (Of::Reply(replied), Some(NodeClass::Shard)) => receive_reply(core, &header, replied, packet),
-        (Of::Request(_), _) if header.source == core.state.node && hot::answered(&packet).is_some() => {
+        (Of::Request(_), _) if header.source == core.state.node && packet.answered_by_cache().is_some() => {
             deliver(core, header.seq, packet);
         }
         (Of::DataReply, Some(NodeClass::Data)) => receive_data_reply(core, &header, packet),

@@ -144,6 +144,14 @@ impl Op {
         for _ in 0..CALLER_ROUNDS_MAX {
             let to = self.with(|core| core.state.shard_at(at));
             let made_at = self.made_at(to)?;
+            if made_at.is_none()
+                && let Some(walk) = self.with(|core| hot::walk(core, &self.body.request))
+            {
+                // Boxed, because most requests ask no switch.
+                if let Some(reply) = Box::pin(self.ask_switch(&walk, to, at)).await? {
+                    return Ok(reply);
+                }
+            }
             self.with(|core| exact::begin_request(core, touched));
             let answered = self
                 .call(to, |core, seq| {
@@ -176,6 +184,34 @@ impl Op {
             }
         }
         Err(Errno::EACCES)
+    }
+
+    /// Asks the switch, which passes on to the home what it does not answer; nothing if the home is to be asked directly.
+    async fn ask_switch(&mut self, walk: &hot::Walk, to: NodeId, at: HashSlot) -> Result<Option<Reply>, Errno> {
+        let make = |core: &mut Core<State>, _: NodeId, seq| {
+            let packet = Packet::new(&header(core, MessageKind::Request, to, at, seq), &self.body);
+            walk.through(core, packet, &self.body.caller, to)
+        };
+        let Some(Answer::Packet(packet)) = self.call_until(to, hot::PATIENCE_US, make).await? else {
+            self.with(hot::silent);
+            return Ok(None);
+        };
+        let RequestBody { caller, request } = &self.body;
+        let reply = match packet.answered_by_cache() {
+            Some(answer) => self.with(|core| hot::heard(core, walk, request, caller, answer)),
+            None => {
+                let reply = packet.body::<Reply>().map_err(|_| Errno::EIO)?;
+                Some(self.with(|core| hot::told(core, request, reply))?)
+            }
+        };
+        match reply {
+            Some(Reply::Failed { errno }) => Err(errno),
+            Some(Reply::NeedCaller { gids, caps }) => {
+                self.read_caller(&gids, caps).await?;
+                Ok(None)
+            }
+            reply => Ok(reply),
+        }
     }
 
     /// How far a shard was heard when ways were followed on which the next request rests.

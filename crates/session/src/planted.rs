@@ -11,6 +11,8 @@ pub enum Planted {
     RestsOnFormerWay,
     /// P-5: a repetition says how far its shard is heard now, not when the request was made (schedule K6).
     PresentPosition,
+    /// C-2: the switch does not look whether the caller may search the directory of a name.
+    SearchUnasked,
 }
 
 onpath_kernel::planted!();

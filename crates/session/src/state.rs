@@ -59,6 +59,8 @@ pub(crate) enum Job {
     Relock,
     /// Tells a shard something cheap, so that it hears of this session, or this session of its restart.
     Greet { shard: ShardId },
+    /// Hears with which token a switch is asked for a directory.
+    HearToken { dir: InodeId },
     /// Sends what is open to a restarted shard again.
     Resend { shard: ShardId },
     /// Tells the home that a file was read (relatime).

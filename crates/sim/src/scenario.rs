@@ -96,6 +96,12 @@ impl Scenario {
         Scenario::of(WorldConfig { form: Form::Network, cache: true, ..calm(shards) })
     }
 
+    /// The same with a switch that has a cache, and files whose writes data nodes answer.
+    pub fn with_cache_and_parts(shards: u16) -> Scenario {
+        let of_cache = WorldConfig { form: Form::Network, cache: true, ..calm(shards) };
+        Scenario::of(WorldConfig { writes: Writes::Visible, ..of_cache })
+    }
+
     /// The same with a path node.
     pub fn with_path_node(shards: u16) -> Scenario {
         Scenario::of(WorldConfig { path_nodes: 1, ..calm(shards) })

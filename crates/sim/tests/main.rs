@@ -15,6 +15,7 @@ mod exchange;
 mod explore;
 mod faults;
 mod hostile;
+mod hot_names;
 mod intentions;
 mod kept_ways;
 mod leases;

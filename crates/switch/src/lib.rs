@@ -11,6 +11,7 @@ use onpath_wire::codec::Wire;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, RequestSeq, TrackingEpoch};
 use onpath_wire::innet::{INNET_UDP_PORT, InNet, InNetBytes};
+use onpath_wire::limits::HITS_MAX;
 use onpath_wire::packet::Packet;
 use onpath_wire::tracking::{SwitchCommand, SwitchStatus};
 use std::collections::VecDeque;
@@ -51,6 +52,27 @@ pub trait Elsewhere: Send {
 /// asks the cache comes in by that of its own.
 const HOSTS: Port = Port(1);
 const ELSEWHERE: Port = Port(0);
+
+/// Whence a packet comes, as whoever gives it to the switch has looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// From a host: it may change registers (D-44).
+    Host,
+    /// From a session: the cache may answer it (D-77).
+    Session(NodeId),
+    /// From anybody.
+    Anybody,
+}
+
+impl Sender {
+    fn port(self) -> Port {
+        match self {
+            Sender::Host => HOSTS,
+            Sender::Session(node) => Port(node.0),
+            Sender::Anybody => ELSEWHERE,
+        }
+    }
+}
 
 /// Where the in-network program runs.
 enum Place {
@@ -145,28 +167,32 @@ impl Switch {
         all
     }
 
-    /// Runs the in-network program on the payload of a packet; `out` is given the header of each copy and the node it is for: behind it
-    /// comes what followed the header in `payload`. Only what comes from a host changes a register (D-44).
-    pub fn step(&mut self, from_host: bool, payload: &[u8], out: impl FnMut(NodeId, &InNetBytes)) {
-        self.step_from(if from_host { HOSTS } else { ELSEWHERE }, payload, out);
+    /// The clock by which a lease of the cache ends, monotonic microseconds.
+    pub fn set_clock(&mut self, mono_us: u64) {
+        self.tick = ((u128::from(mono_us) * 1_000) >> 16) as u32;
+        if let Place::Here(program) = &mut self.program {
+            program.control(&Command::Cache(Cached::Clock(self.tick))).expect("a clock may stand anywhere");
+        }
     }
 
-    fn step_from(&mut self, port: Port, payload: &[u8], mut out: impl FnMut(NodeId, &InNetBytes)) {
+    /// Runs the in-network program on the payload of a packet; `out` is given the header of each copy and the node it is for: behind it
+    /// comes what followed the header in `payload`.
+    pub fn step(&mut self, from: Sender, payload: &[u8], mut out: impl FnMut(NodeId, &InNetBytes)) {
         let Place::Here(program) = &mut self.program else { return };
         self.copies.clear();
-        program.step(port, INNET_UDP_PORT, payload, &mut self.copies);
+        program.step(from.port(), INNET_UDP_PORT, payload, &mut self.copies);
         self.copies.iter().for_each(|copy| out(NodeId(copy.node), &copy.header));
     }
 
     fn packet(&mut self, packet: &Packet, innet: &InNet) {
         let mut outputs = std::mem::take(&mut self.outputs);
         // Whoever gives it to this role has looked who sends it; a session changes nothing.
-        let port = packet.header().map_or(ELSEWHERE, |header| match header.source.class() {
-            Some(NodeClass::Shard | NodeClass::Data) => HOSTS,
-            Some(NodeClass::Session) => Port(header.source.0),
-            _ => ELSEWHERE,
+        let from = packet.header().map_or(Sender::Anybody, |header| match header.source.class() {
+            Some(NodeClass::Shard | NodeClass::Data) => Sender::Host,
+            Some(NodeClass::Session) => Sender::Session(header.source),
+            _ => Sender::Anybody,
         });
-        self.step_from(port, &innet.bytes(), |to, header| {
+        self.step(from, &innet.bytes(), |to, header| {
             let header =
                 InNet::of_bytes(header).expect("a copy has the header of its packet, and what a switch writes");
             let packet = packet.clone().through_switch(header);
@@ -176,8 +202,8 @@ impl Switch {
     }
 
     /// Executes a command unless a newer one of its structure has come; false if it is refused.
-    fn execute(&mut self, seq: RequestSeq, command: SwitchCommand) -> bool {
-        let (last, command) = match command {
+    fn execute(&mut self, header: &Header, command: &SwitchCommand) -> bool {
+        let (last, command) = match *command {
             SwitchCommand::Status | SwitchCommand::VisibilityStatus => return true,
             SwitchCommand::Raise { shard, term } => {
                 return self.program.control(&Command::Raise { shard: shard.0, term: term.0 });
@@ -189,25 +215,25 @@ impl Switch {
                 (&mut self.last_of_table, Command::VisibilityComplete(epoch.0))
             }
             SwitchCommand::VisibilityClear => (&mut self.last_of_table, Command::VisibilityClear),
-            SwitchCommand::Cache { command } => {
-                if seq > self.last_of_cache.0 {
-                    self.last_of_cache = (seq, self.cache(command));
+            SwitchCommand::Cache { ref command } => {
+                if header.seq > self.last_of_cache.0 {
+                    self.last_of_cache = (header.seq, self.cache(header.source, command));
                 }
-                return seq == self.last_of_cache.0 && self.last_of_cache.1;
+                return header.seq == self.last_of_cache.0 && self.last_of_cache.1;
             }
         };
-        let newest = seq > *last;
-        *last = (*last).max(seq);
+        let newest = header.seq > *last;
+        *last = (*last).max(header.seq);
         !newest || self.program.control(&command)
     }
 
     /// Executes a command of the cache; false if it is refused, or in the middle of what it takes.
-    fn cache(&mut self, command: CacheCommand) -> bool {
+    fn cache(&mut self, from: NodeId, command: &CacheCommand) -> bool {
         let Place::Here(program) = &mut self.program else { return false };
         let mut all = |commands: &[Cached]| commands.iter().all(|&one| program.control(&Command::Cache(one)).is_ok());
         let port = |session: NodeId| Port(session.0);
-        match command {
-            CacheCommand::Status => true,
+        match *command {
+            CacheCommand::Status | CacheCommand::Hits { .. } => true,
             CacheCommand::Begin { epoch, until } => all(&[Cached::Off, Cached::Empty, Cached::Begin { epoch, until }]),
             CacheCommand::Renew { epoch, until } => all(&[Cached::Renew { epoch, until }]),
             CacheCommand::End => all(&[Cached::Off, Cached::Empty]),
@@ -219,22 +245,27 @@ impl Switch {
             }
             CacheCommand::List { session } => all(&[Cached::Any { port: port(session) }]),
             CacheCommand::Unlist { session } => all(&[Cached::Unlist { port: port(session) }]),
+            CacheCommand::Count { threshold } => all(&[Cached::Report { node: from.0, threshold }, Cached::Reset]),
         }
     }
 
     /// What the cache's control plane is told; nothing of a program that has no cache here.
-    fn cache_status(&mut self, done: bool) -> Option<CacheStatus> {
+    fn cache_status(&self, command: &CacheCommand, done: bool) -> Option<CacheStatus> {
         let Place::Here(program) = &self.program else { return None };
-        Some(CacheStatus { boot: self.config.boot, epoch: program.lease().epoch, tick: self.tick, done })
+        let hits = match command {
+            CacheCommand::Hits { indices } => indices.iter().take(HITS_MAX).map(|&at| program.hits(at)).collect(),
+            _ => vec![],
+        };
+        Some(CacheStatus { boot: self.config.boot, epoch: program.lease().epoch, tick: self.tick, done, hits })
     }
 
-    fn command(&mut self, header: &Header, command: SwitchCommand) {
-        let done = self.execute(header.seq, command);
+    fn command(&mut self, header: &Header, command: &SwitchCommand) {
+        let done = self.execute(header, command);
         if !done {
             self.malformed += 1; // the answer says what is so
         }
-        if let SwitchCommand::Cache { .. } = command {
-            let status = self.cache_status(done);
+        if let SwitchCommand::Cache { command } = command {
+            let status = self.cache_status(command, done);
             return status.into_iter().for_each(|status| self.answer(header, &status));
         }
         let state = match command {
@@ -263,16 +294,13 @@ impl Role for Switch {
     type Out = ();
 
     fn handle(&mut self, now: Now, input: Input<()>) {
-        self.tick = ((u128::from(now.mono_us) * 1_000) >> 16) as u32;
-        if let Place::Here(program) = &mut self.program {
-            program.control(&Command::Cache(Cached::Clock(self.tick))).expect("a clock may stand anywhere");
-        }
+        self.set_clock(now.mono_us);
         let Input::Packet(packet) = input else { return };
         if let Some(innet) = packet.innet.as_deref().copied().filter(|innet| innet.common().result == 0) {
             return self.packet(&packet, &innet);
         }
         match (packet.header(), packet.body::<SwitchCommand>()) {
-            (Ok(header), Ok(command)) if header.kind() == MessageKind::Switch => self.command(&header, command),
+            (Ok(header), Ok(command)) if header.kind() == MessageKind::Switch => self.command(&header, &command),
             _ => self.malformed += 1,
         }
     }
@@ -331,10 +359,10 @@ mod tests {
             (status.epoch, status.done)
         };
         let admit = CacheCommand::Admit { epoch: 4, key: of.key, token: of.token, index: 0, number: of.number };
-        assert_eq!(command(&mut switch, 1, admit), (0, false), "there is no epoch");
+        assert_eq!(command(&mut switch, 1, admit.clone()), (0, false), "there is no epoch");
         assert_eq!(command(&mut switch, 2, CacheCommand::Begin { epoch: 4, until: 1_000 }), (4, true));
-        assert_eq!(command(&mut switch, 3, admit), (4, true));
-        assert_eq!(command(&mut switch, 3, admit), (4, true), "asked for again");
+        assert_eq!(command(&mut switch, 3, admit.clone()), (4, true));
+        assert_eq!(command(&mut switch, 3, admit.clone()), (4, true), "asked for again");
         assert_eq!(command(&mut switch, 2, CacheCommand::Begin { epoch: 5, until: 1_000 }), (4, false), "late");
         let value = EntryValue { parent: 1, id: 66, kind: 1, mode: 0o644, ..EntryValue::default() };
         let fill = InNet::fill(1, 4, of, &value, home, controller);

@@ -3,11 +3,12 @@
 
 use crate::ids::{InodeId, NodeId};
 use crate::name::Name;
+use crate::secrets::Placement;
 use crate::{wire_enum, wire_struct};
 
 wire_enum! {
     /// A command of the cache's control plane (dataplane/SPEC.md, D-111 to D-122).
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum CacheCommand {
         /// Only tell.
         1 => Status,
@@ -61,12 +62,22 @@ wire_enum! {
             /// Its address.
             session: NodeId,
         },
+        /// Begin to count anew, and tell whoever commands of names that are missed more often than so.
+        9 => Count {
+            /// In a period that the next command of this kind ends.
+            threshold: u16,
+        },
+        /// Tell how often these entries have answered in this period.
+        10 => Hits {
+            /// Where they are, at most [`HITS_MAX`](crate::limits::HITS_MAX).
+            indices: Vec<u32>,
+        },
     }
 }
 
 wire_struct! {
     /// The cache of a switch after a command.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct CacheStatus {
         /// Names the switch's life: another one has forgotten everything.
         pub boot: u64,
@@ -76,12 +87,14 @@ wire_struct! {
         pub tick: u32,
         /// Whether the command was executed.
         pub done: bool,
+        /// What was asked for, in that order.
+        pub hits: Vec<u32>,
     }
 }
 
 wire_struct! {
     /// The lease of a cache (C-4), and what comes with it.
-    #[derive(Clone, Debug, PartialEq, Eq, Default)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct CacheLease {
         /// The epoch; 0: one before may not be over.
         pub epoch: u16,
@@ -89,6 +102,8 @@ wire_struct! {
         pub ms: u32,
         /// The first of [`ENTRY_NUMBERS`](crate::limits::ENTRY_NUMBERS) numbers of entries that nobody else is given; 0: none.
         pub numbers: u32,
+        /// Where names are, and what their keys are made with.
+        pub placement: Placement,
         /// State of the registry of sessions.
         pub registry: u64,
         /// Those that live, in order, if the asker knows another state.
@@ -113,6 +128,17 @@ wire_enum! {
 
 /// A name of a directory; without one, of the directory 0: the root's own entry.
 pub type CachedName = (InodeId, Option<Name>);
+
+wire_struct! {
+    /// A name of a directory.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct NameIn {
+        /// The directory.
+        pub parent: InodeId,
+        /// The name.
+        pub name: Name,
+    }
+}
 
 wire_struct! {
     /// How a session asks the switch for a name.

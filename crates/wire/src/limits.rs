@@ -167,6 +167,12 @@ pub const BATCH_BYTES_MAX: usize = 8 << 20;
 
 /// A switch answers from its cache for so long after a lease was asked for, milliseconds (C-4).
 pub const CACHE_LEASE_MS: u64 = 300;
+/// So often a controller begins to count anew, milliseconds (C-5).
+pub const CACHE_PERIOD_MS: u64 = 2_000;
+/// Entries of a cache whose answers are asked for at a time.
+pub const HITS_MAX: usize = 1_024;
+/// Keys for whose names a controller asks a session at a time: those of a walk, and more.
+pub const WANTED_NAMES_MAX: usize = 64;
 /// Numbers of entries that the coordinator gives a controller at a time.
 pub const ENTRY_NUMBERS: u32 = 4_096;
 /// Names that a home has lent to the cache of a switch.

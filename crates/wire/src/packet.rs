@@ -3,7 +3,7 @@
 use crate::codec::{Reader, Wire, WireError};
 use crate::header::{HEADER_BYTES, Header};
 use crate::ids::NodeId;
-use crate::innet::{DirtySetOp, InNet};
+use crate::innet::{Cache, DirtySetOp, InNet};
 use bytes::Bytes;
 
 /// An encoded message.
@@ -54,6 +54,15 @@ impl Packet {
     #[inline]
     pub fn wants_switch(&self) -> bool {
         self.innet.as_ref().is_some_and(|innet| innet.common().result == 0)
+    }
+
+    /// What a switch has answered to a question of its cache, which it sends back to who has asked, with the message behind it.
+    #[inline]
+    pub fn answered_by_cache(&self) -> Option<&Cache> {
+        match self.innet.as_deref() {
+            Some(InNet::Cache(cache)) if cache.answers() => Some(cache),
+            _ => None,
+        }
     }
 
     /// Whether the switch drops it if one with a higher number has come before.

@@ -8,7 +8,7 @@ pub use txn::{InodeChange, PartState, TxnPart};
 
 use crate::acl::Acls;
 use crate::attr::AttrWire;
-use crate::cached::{CacheLease, NotLent};
+use crate::cached::{CacheLease, NameIn, NotLent};
 use crate::caller::Caller;
 use crate::data::MergePart;
 use crate::errno::Errno;
@@ -466,6 +466,29 @@ wire_enum! {
         /// Home → coordinator module: this epoch of the cache, or any, 0, is to be over (C-4). A call; answered `Done` when it is.
         57 => CacheEnd {
             /// Which.
+            epoch: u16,
+        },
+        /// Controller → session: the switch answers it (C-2). A call; answered `CacheNames`.
+        59 => CacheOn {
+            /// The epoch.
+            epoch: u16,
+            /// Names are wanted that have these keys, at most [`WANTED_NAMES_MAX`](crate::limits::WANTED_NAMES_MAX).
+            wanted: Vec<u64>,
+        },
+        /// Those of which the session knows.
+        60 => CacheNames {
+            /// Directory and name.
+            names: Vec<NameIn>,
+        },
+        /// Controller → name's site: the switch has no such entry any more (C-5).
+        61 => Evicted {
+            /// The directory of the name; 0: the root's own entry.
+            parent: InodeId,
+            /// The name; none of the root's own entry.
+            name: Option<Name>,
+            /// Number of the entry.
+            number: u32,
+            /// The epoch.
             epoch: u16,
         },
         /// It is not filled.

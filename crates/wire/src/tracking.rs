@@ -210,7 +210,7 @@ wire_enum! {
 
 wire_enum! {
     /// A command of the control plane (dataplane/SPEC.md, D-37 to D-39, D-63 to D-65). A call; answered by [`SwitchStatus`].
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum SwitchCommand {
         /// Only tell.
         1 => Status,

@@ -21,7 +21,7 @@ const fn milliseconds(kind: Kind, name: &'static str, help: &'static str) -> Met
 
 /// All groups.
 pub const GROUPS: &[Group] =
-    &[SHARD, DATA, SESSION, PATH, SWITCH, HOST, JOURNAL, CHECKPOINT, DISK, UDP, TRANSPORT, MOUNTS];
+    &[SHARD, DATA, SESSION, PATH, SWITCH, CONTROLLER, HOST, JOURNAL, CHECKPOINT, DISK, UDP, TRANSPORT, MOUNTS];
 
 const SHARD: Group = Group {
     role: "shard",
@@ -293,6 +293,27 @@ const SWITCH: Group = Group {
         of(Counter, "invalidate_other_epoch", "Invalidates of another epoch."),
         of(Counter, "invalidate_not_there", "Invalidates of entries that are not there."),
         of(Counter, "control_malformed", "Commands dropped that could not be understood."),
+        microseconds(Highest, "longest_upkeep_us", "Longest time that inputs had to wait for upkeep."),
+    ],
+};
+
+const CONTROLLER: Group = Group {
+    role: "controller",
+    about: "Who decides which names a switch answers from its cache; all are 0 where that is off.",
+    metrics: &[
+        of(Highest, "cache_epoch", "The epoch of the cache; 0 while the switch may not answer."),
+        of(Gauge, "names_cached", "Names that have an entry in the switch."),
+        of(Gauge, "sessions_listed", "Sessions that the switch answers."),
+        of(Counter, "names_admitted", "Names that were given an entry."),
+        of(
+            Counter,
+            "names_not_admitted",
+            "Names that were missed often and cannot be answered by a switch, or had no room.",
+        ),
+        of(Counter, "names_evicted", "Names that made room for others."),
+        of(Counter, "answers_counted", "Answers of entries, of the periods that are over."),
+        of(Counter, "leases_renewed", "Times that the switch was given more time to answer."),
+        of(Counter, "messages_malformed", "Messages dropped that could not be understood."),
         microseconds(Highest, "longest_upkeep_us", "Longest time that inputs had to wait for upkeep."),
     ],
 };

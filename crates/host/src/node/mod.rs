@@ -137,6 +137,7 @@ pub struct NodeBuilder {
     sessions: Vec<(NodeId, usize)>,
     switches: Vec<Option<usize>>,
     paths: Vec<Option<usize>>,
+    controllers: Vec<Option<usize>>,
     among_others: bool,
 }
 
@@ -156,6 +157,7 @@ impl NodeBuilder {
             sessions: vec![],
             switches: vec![],
             paths: vec![],
+            controllers: vec![],
             among_others: false,
         }
     }
@@ -173,8 +175,9 @@ impl NodeBuilder {
             Some(NodeClass::Data) => Some(&mut self.data),
             Some(NodeClass::Switch) => Some(&mut self.switches),
             Some(NodeClass::Path) => Some(&mut self.paths),
+            Some(NodeClass::Controller) => Some(&mut self.controllers),
             Some(NodeClass::Session) => None,
-            Some(NodeClass::Controller) | None => panic!("{address:?} is no address of a role that runs here"),
+            None => panic!("{address:?} is no address of a role that runs here"),
         };
         let taken = match table {
             Some(table) => {
@@ -209,6 +212,7 @@ impl NodeBuilder {
             sessions: self.sessions.into_iter().map(|(address, index)| (AtomicU32::new(address.0), index)).collect(),
             switches: self.switches,
             paths: self.paths,
+            controllers: self.controllers,
             among_others: self.among_others,
             commit,
             journal,
@@ -256,6 +260,7 @@ pub struct Node {
     sessions: Vec<(AtomicU32, usize)>,
     switches: Vec<Option<usize>>,
     paths: Vec<Option<usize>>,
+    controllers: Vec<Option<usize>>,
     among_others: bool,
     commit: Commit,
     journal: Option<Journal>,
@@ -357,7 +362,7 @@ impl Node {
             NodeClass::Data => self.data.get(number).copied().flatten(),
             NodeClass::Switch => self.switches.get(number).copied().flatten(),
             NodeClass::Path => self.paths.get(number).copied().flatten(),
-            NodeClass::Controller => None,
+            NodeClass::Controller => self.controllers.get(number).copied().flatten(),
             NodeClass::Session => {
                 let is_it = |(address, _): &&(AtomicU32, usize)| address.load(Ordering::Acquire) == to.0;
                 self.sessions.iter().find(is_it).map(|(_, index)| *index)

@@ -238,7 +238,7 @@ fn receive_innet(from: &mut impl Read) -> Result<InNet, StreamError> {
 
 /// What comes before a frame's head; none if the message does not fit one.
 pub(crate) fn frame_start(to: NodeId, packet: &Packet) -> Option<FrameStart> {
-    let innet = packet.innet.as_deref().filter(|_| packet.wants_switch());
+    let innet = packet.innet.as_deref().filter(|_| packet.wants_switch() || packet.answered_by_cache().is_some());
     let bytes = FRAME_BYTES - 4 + innet.map_or(0, |innet| innet.length()) + packet.head.len() + packet.bulk.len();
     if bytes > FRAME_BYTES_MAX {
         return None;

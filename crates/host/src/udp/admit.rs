@@ -8,7 +8,8 @@ use onpath_wire::innet::cache::CacheOp;
 use onpath_wire::innet::{DirtySetOp, InNet, VisibilityOp};
 use onpath_wire::packet::Packet;
 
-/// A session speaks for itself only, requests to shards, path nodes and data nodes; of the switch it may ask, on the way to that shard.
+/// A session speaks for itself only, requests to shards, path nodes and data nodes, and answers to controllers; of the switch it may ask, on
+/// the way to that shard.
 pub fn may_send(session: NodeId, to: NodeId, packet: &Packet) -> bool {
     let Ok(header) = packet.header() else { return false };
     let asks = |innet: &InNet| match innet {
@@ -24,11 +25,13 @@ pub fn may_send(session: NodeId, to: NodeId, packet: &Packet) -> bool {
     header.source == session && !forwarded && asks_a_server(&header, to)
 }
 
-/// Whether this is a request, to one who answers such.
+/// Whether this is a request, to one who answers such, or an answer to who asks sessions.
 fn asks_a_server(header: &Header, to: NodeId) -> bool {
     matches!(
         (header.kind(), to.class()),
-        (MessageKind::Request, Some(NodeClass::Shard | NodeClass::Path)) | (MessageKind::Data, Some(NodeClass::Data))
+        (MessageKind::Request, Some(NodeClass::Shard | NodeClass::Path))
+            | (MessageKind::Data, Some(NodeClass::Data))
+            | (MessageKind::PeerAnswer, Some(NodeClass::Controller))
     )
 }
 

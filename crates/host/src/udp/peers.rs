@@ -198,6 +198,12 @@ impl Peers {
         endpoint_of(role).or_else(|| self.places.get(&role).copied())
     }
 
+    /// The peer whose present start is this one.
+    pub(super) fn of_boot(&self, boot: u64) -> Option<Arc<Other>> {
+        let all = self.all.read().expect("the table does not panic");
+        all.values().find(|other| other.lock().peer.boot() == Some(boot)).cloned()
+    }
+
     pub(super) fn get(&self, endpoint: EndpointId) -> Option<Arc<Other>> {
         self.all.read().expect("the table does not panic").get(&endpoint).cloned()
     }
@@ -287,11 +293,12 @@ impl Peers {
     }
 }
 
-/// The roles of a host; a switch it may get.
+/// The roles of a host; a switch it may get, and a controller with it.
 fn roles(host: &HostIs) -> Vec<NodeId> {
     let shards = host.shards.iter().map(|&shard| NodeId::shard(ShardId(shard)));
     let path = host.path.then(|| NodeId::path(host.number));
-    shards.chain([NodeId::data(host.number), NodeId::switch(host.number)]).chain(path).collect()
+    let number = host.number;
+    shards.chain([NodeId::data(number), NodeId::switch(number), NodeId::controller(number)]).chain(path).collect()
 }
 
 #[cfg(test)]

@@ -135,6 +135,9 @@ impl Shared {
             InNet::Visibility(header) if header.op() == Some(VisibilityOp::Install) && header.is_for_home() => {
                 return self.take_install(batch, innet, from);
             }
+            InNet::Cache(header) if header.answers() && head.endpoint == self.config.me => {
+                return self.take_returned(batch, innet, &head, datagram, from);
+            }
             _ => {}
         }
         if !self.take_from(batch, &head, datagram, Ok(innet)) {
@@ -162,6 +165,19 @@ impl Shared {
         }
         let header = Header::new(MessageKind::DataReply, home, RequestSeq(0));
         batch.messages.push((home, Packet::encoded(header.bytes().to_vec(), Bytes::new()).through_switch(innet)));
+    }
+
+    /// A request of a session here, which the switch has answered: what is behind the header was for its home, and says who had asked for what.
+    /// Nothing seals the header, so only a switch can say this.
+    fn take_returned(&self, batch: &mut Batch, innet: InNet, head: &Head, datagram: &mut [u8], from: SocketAddr) {
+        let is_its = head.boot == self.config.boot && self.hosts.is_switch(from);
+        let asked = self.peers.of_boot(head.to_boot).filter(|_| is_its);
+        let sent = asked.and_then(|asked| asked.lock().peer.open_own(head, datagram));
+        let source = sent.as_ref().and_then(|packet| packet.header().ok()).map(|header| header.source);
+        match (sent, source.filter(|source| source.as_session().is_some() && self.node().has(*source))) {
+            (Some(packet), Some(source)) => batch.messages.push((source, packet.through_switch(innet))),
+            _ => self.malformed(),
+        }
     }
 
     /// Takes a datagram from a process that is known, for the present life of this one, through a switch or from an address; false if it

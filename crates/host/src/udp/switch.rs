@@ -2,16 +2,21 @@
 //! for which they are. Nothing behind the header is looked at, but how long it is. What changes the dirty set is executed if it comes from the
 //! address and port of a host (D-44): whoever is no host gets queries answered, and nothing is kept of them.
 
-use super::UdpError;
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, Shared};
+use super::hosts::source;
+use super::peers::Other;
 use super::receive::{Datagrams, while_open};
 use super::socket::Socket;
 use super::ways::Ways;
+use super::{UdpError, session_of};
 use crate::node::{Node, Port};
 use crate::sys;
-use onpath_switch::Switch;
-use onpath_wire::ids::NodeId;
-use onpath_wire::innet::InNetBytes;
+use bytes::Bytes;
+use onpath_switch::{Sender, Switch};
+use onpath_transport::peek;
+use onpath_wire::ids::{NodeClass, NodeId};
+use onpath_wire::innet::{Cache, InNet, InNetBytes, header_bytes};
+use onpath_wire::packet::Packet;
 use smallvec::SmallVec;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,8 +33,11 @@ impl Endpoint {
             while_open(shared, &socket, |inbox| {
                 let now_us = sys::mono_us();
                 for (run, from) in inbox.received() {
-                    let from_host = shared.hosts.is_host(from);
-                    for Copy { header, behind, to } in pass(&node, &role, from_host, Datagrams(run)) {
+                    for Copy { header, behind, to } in pass(shared, &node, &role, from, Datagrams(run)) {
+                        if reads(&header) && to.class() == Some(NodeClass::Controller) {
+                            report(&node, to, &header);
+                            continue;
+                        }
                         let endpoint = shared.peers.endpoint_of(to);
                         match endpoint.and_then(|to| shared.peers.with(to, |other| other.lock().address)) {
                             Some(place) => ways.push(&socket, now_us, place, &header, behind),
@@ -55,13 +63,40 @@ struct Copy<'a> {
 /// Copies of packets: two at most of each.
 type Copies<'a> = SmallVec<[Copy<'a>; 2]>;
 
+/// The controller beside the switch hears what that misses; the message behind the header is for somebody else.
+fn report(node: &Node, controller: NodeId, header: &InNetBytes) {
+    if let Ok(innet) = InNet::of_bytes(header) {
+        node.deliver(controller, Packet::encoded(Vec::new(), Bytes::new()).through_switch(innet));
+    }
+}
+
+/// Whether a packet asks the cache.
+fn reads(packet: &[u8]) -> bool {
+    packet.first() == Some(&Cache::READ)
+}
+
+/// Whence a packet comes: a session may ask the cache by its own port, from where it was greeted.
+fn sender(shared: &Shared, from: SocketAddr, packet: &[u8]) -> Sender {
+    let asker = || {
+        let behind = packet.get(header_bytes(*packet.first()?)?..)?;
+        let endpoint = peek(behind).ok()?.endpoint;
+        let session = NodeId::session(session_of(endpoint)?);
+        let is_there = |other: &Arc<Other>| source(other.lock().address) == source(from);
+        shared.peers.with(endpoint, is_there).filter(|is_there| *is_there).map(|_| session)
+    };
+    if reads(packet) { asker().map_or(Sender::Anybody, Sender::Session) } else { Sender::Anybody }
+}
+
 /// Packets that came together pass the in-network program.
-fn pass<'a>(node: &Node, role: &Port<Switch>, from_host: bool, packets: Datagrams<'a>) -> Copies<'a> {
+fn pass<'a>(shared: &Shared, node: &Node, role: &Port<Switch>, from: SocketAddr, packets: Datagrams<'a>) -> Copies<'a> {
     let mut copies = Copies::new();
+    let from_host = shared.hosts.is_host(from);
     node.with_role(role, |switch| {
+        switch.set_clock(sys::mono_us());
         for packet in packets {
             let packet: &[u8] = packet;
-            switch.step(from_host, packet, |to, header| {
+            let sender = if from_host { Sender::Host } else { sender(shared, from, packet) };
+            switch.step(sender, packet, |to, header| {
                 copies.push(Copy { header: *header, behind: &packet[header.len()..], to });
             });
         }

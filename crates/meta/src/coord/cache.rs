@@ -68,7 +68,9 @@ pub(crate) fn asked(cx: &Cx, from: NodeId, seq: RequestSeq, epoch: u16, numbers:
         let numbers = if numbers && epoch != 0 { take_numbers(core) } else { 0 };
         let present = core.state.coordinator.registry(core.state.config.term.0);
         let sessions = (epoch != 0 && registry != present).then(|| living(core));
-        let body = Peer::CacheLease { lease: CacheLease { epoch, ms, numbers, registry: present, sessions } };
+        let placement = core.state.config.map.placement();
+        let lease = CacheLease { epoch, ms, numbers, placement, registry: present, sessions };
+        let body = Peer::CacheLease { lease };
         let packet = core.state.answer_packet(seq, &body);
         core.send_after(from, packet, core.state.record_seq, Need::Durable);
     });

@@ -138,9 +138,9 @@ pub(crate) fn shown_to<'a>(core: &mut Core, req: &Req, reply: &'a Reply) -> Cow<
     Cow::Owned(bound::with_ticket(core, req, marked))
 }
 
-/// The reply about a name that a switch answers for.
+/// The reply about an inode for whose name a switch answers.
 fn hot(core: &Core, reply: &Reply) -> Option<Reply> {
-    let Reply::Entry { attr, created: false, .. } = reply else { return None };
+    let (Reply::Entry { attr, created: false, .. } | Reply::Attr { attr, .. }) = reply else { return None };
     let hot = core.state.cached.hot(attr.id)?;
     Some(Reply::Hot { hot, reply: Blob(core.state.marked(reply).to_bytes()) })
 }

@@ -97,6 +97,9 @@ struct WrittenCluster {
     learning: Option<Spanned<String>>,
     #[serde(default)]
     visibility_clear_text: bool,
+    cache: Option<Spanned<String>>,
+    #[serde(default)]
+    cache_clear_text: bool,
     sync_directories: Option<Spanned<String>>,
     key_file: Option<PathBuf>,
 }
@@ -144,6 +147,10 @@ pub(crate) struct Cluster {
     pub(crate) writes: Writes,
     /// Where clients have keys, too, tables of switches show sizes and times of pending writes.
     pub(crate) visibility_clear_text: bool,
+    /// Number of the host whose switch answers hot metadata from its cache.
+    pub(crate) cache: Option<u16>,
+    /// Where clients have keys, too, that shows names' attributes.
+    pub(crate) cache_clear_text: bool,
     /// Data nodes tell homes of many files together, a little later.
     pub(crate) deferred: bool,
     /// Which directories go into *sync*.
@@ -209,6 +216,11 @@ impl Cluster {
         self.visibility_clear_text && self.writes == Writes::Visible && self.tracking == Form::Network
     }
 
+    /// Whether the switch of a host answers hot metadata from its cache; `sealed`: messages are sealed, but not what a switch reads.
+    pub(crate) fn caches_at(&self, host: &Host, sealed: bool) -> bool {
+        self.cache == Some(host.number) && (!sealed || self.cache_clear_text)
+    }
+
     /// Reads and checks a configuration.
     pub(crate) fn read(file: &Path) -> Result<Cluster, ConfigError> {
         let text = std::fs::read_to_string(file);
@@ -265,7 +277,7 @@ impl Cluster {
             others.filter(|host| hosts.iter().all(|known| known.number != host.number)).cloned().collect();
         hosts.extend(new);
         hosts.sort_by_key(|host| host.number);
-        Cluster { tracking: other.tracking, hosts, ..self.clone() }
+        Cluster { tracking: other.tracking, cache: other.cache, hosts, ..self.clone() }
     }
 
     /// What the directory of a host holds, with these secrets.
@@ -323,11 +335,27 @@ impl Check<'_> {
             sticky_marks: self.one_of(of.marks.as_ref(), "cluster.marks", MARKS)?,
             writes: self.one_of(of.writes.as_ref(), "cluster.writes", WRITES)?,
             visibility_clear_text: of.visibility_clear_text,
+            cache: self.cache(of.cache.as_ref(), &hosts)?,
+            cache_clear_text: of.cache_clear_text,
             deferred: self.one_of(of.learning.as_ref(), "cluster.learning", LEARNING)?,
             sync_directories: self.one_of(of.sync_directories.as_ref(), "cluster.sync_directories", SYNC)?,
             key_file: of.key_file.as_ref().map(|key| self.file.with_file_name("").join(key)),
             hosts,
         })
+    }
+
+    /// The host whose switch has the cache.
+    fn cache(&self, written: Option<&Spanned<String>>, hosts: &[Host]) -> Result<Option<u16>, ConfigError> {
+        let Some(written) = written.filter(|written| written.as_ref() != "off") else { return Ok(None) };
+        let wrong = |why: String| self.wrong(written.span(), "cluster.cache", why);
+        let name = written.as_ref().strip_prefix("switch:");
+        let name = name.ok_or_else(|| wrong("it is \"off\", or \"switch:NAME\" with the name of a host".to_owned()))?;
+        let host = hosts.iter().find(|host| host.name == name);
+        let host = host.ok_or_else(|| wrong(format!("no host is called {name:?}")))?;
+        if host.switch_port.is_none() {
+            return Err(wrong(format!("host {name:?} has no switch: give it a `switch_port`")));
+        }
+        Ok(Some(host.number))
     }
 
     fn id(&self, id: &Spanned<String>) -> Result<[u8; 16], ConfigError> {

@@ -230,6 +230,7 @@ fn hosts_under_load() {
 
 const NETWORK: Shape = Shape {
     clear_text: false,
+    cache: None,
     paths: &[],
     path_hosts: 0,
     servers: 3,

@@ -1,5 +1,6 @@
 //! Clusters of processes on hosts of their own (network namespaces), which talk UDP.
 
+mod cache;
 mod clients;
 mod covered;
 mod failures;

@@ -31,8 +31,10 @@ pub struct Shape<'a> {
     pub disks: u64,
     /// Whether the real-time clock of each host can be set.
     pub clocks: bool,
-    /// Tables show writes where clients have keys, too.
+    /// Tables show writes where clients have keys, too, and caches attributes.
     pub clear_text: bool,
+    /// The place of the host whose switch answers hot metadata; a server has one then.
+    pub cache: Option<usize>,
 }
 
 impl Default for Shape<'_> {
@@ -49,6 +51,7 @@ impl Default for Shape<'_> {
             disks: 0,
             clocks: false,
             clear_text: false,
+            cache: None,
         }
     }
 }
@@ -150,7 +153,15 @@ impl Cluster {
             text = text.replacen("\ntracking = ", &format!("\nwrites = {writes:?}\ntracking = "), 1);
         }
         if shape.clear_text {
-            text = text.replacen("\ntracking = ", "\nvisibility_clear_text = true\ntracking = ", 1);
+            let both = "\nvisibility_clear_text = true\ncache_clear_text = true\ntracking = ";
+            text = text.replacen("\ntracking = ", both, 1);
+        }
+        if let Some(host) = shape.cache {
+            text = text.replacen("\ntracking = ", &format!("\ncache = \"switch:{}\"\ntracking = ", name(host)), 1);
+            let has_data = "data = true\n";
+            if let Some((at, _)) = text.match_indices(has_data).nth(host).filter(|_| host < shape.servers) {
+                text.insert_str(at + has_data.len(), "switch_port = 4797\n");
+            }
         }
         if let Some(memory) = shape.meta_memory {
             text = text.replace("data = true\n", &format!("data = true\nmeta_memory = \"{memory}\"\n"));

@@ -104,7 +104,7 @@ fn every_counter_is_described() {
             }
         }
     };
-    let mount = site.dev(&["--tracking", "network"]);
+    let mount = site.dev(&["--tracking", "network", "--switch-cache"]);
     look(status_of(&site.state()).expect("onpath status"));
     mount.stop();
     if let Some(cluster) = Cluster::start(test, &site, Shape { servers: 2, clients: 0, ..Shape::default() }) {

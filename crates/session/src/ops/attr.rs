@@ -4,7 +4,7 @@ use crate::fs::{FsReply, FsResult, Handle};
 use crate::limits::FRESH_US;
 use crate::op::{Op, attr, done};
 use crate::opens::{Fresh, Known};
-use crate::ops::{hot, later};
+use crate::ops::later;
 use crate::session::SessionOut;
 use crate::state::{Later, State, WaitKey};
 use onpath_kernel::Core;
@@ -46,13 +46,7 @@ pub(crate) async fn getattr(op: &mut Op, id: InodeId, handle: Option<Handle>) ->
     if op.with(told).is_none() {
         op.wait(WaitKey::Told(id), told).await?;
     }
-    let (attr, data) = match hot::attr(op, id).await? {
-        Some(told) => told,
-        None => {
-            let (attr, data, _) = attr(op.ask(Request::GetAttr { id }).await?)?;
-            (attr, data)
-        }
-    };
+    let (attr, data, _) = attr(op.ask(Request::GetAttr { id }).await?)?;
     let pid = op.caller.pid;
     op.with(|core| {
         core.state.learn(id, data);

@@ -1,118 +1,297 @@
-//! Attributes that a switch tells (C-2): of files whose names homes have lent to its cache. What the switch does not answer it passes on to the
-//! home, and a switch that is silent is not asked again before somebody says that it answers.
+//! What a switch answers (C-2): names that homes have lent to its cache, and the attributes of the files to which they lead. A controller says
+//! that the switch answers this session, and homes with which token a name is asked for. Now and then the session asks by the switch for a name
+//! that has none, so that it counts what is wanted. What the switch does not answer it passes on to the home, and a switch that is silent is
+//! not asked again before its controller speaks.
 
 use crate::op::Op;
-use crate::state::{State, header};
+use crate::planted::{self, Planted};
+use crate::state::{Job, State};
 use hashbrown::HashMap;
-use onpath_kernel::{Answer, Core};
-use onpath_wire::attr::AttrWire;
-use onpath_wire::cached::Hot;
+use onpath_kernel::{Core, Need, Now};
+use onpath_wire::attr::flag;
+use onpath_wire::cached::{Hot, NameIn};
+use onpath_wire::caller::{Caller, Over, cap};
 use onpath_wire::errno::Errno;
-use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{Generation, InodeId, NodeId, RequestSeq, Stamp, TrackingEpoch};
-use onpath_wire::innet::cache::{Asker, EntryValue, Purpose};
+use onpath_wire::header::{Header, MessageKind};
+use onpath_wire::ids::{Generation, InodeId, NodeId, RecordSeq, RequestSeq, Stamp, TrackingEpoch};
+use onpath_wire::innet::cache::{Asker, CacheResult, Purpose, wants};
 use onpath_wire::innet::{Cache, InNet};
-use onpath_wire::limits::HOT_NAMES_MAX;
+use onpath_wire::limits::{CACHE_PERIOD_MS, HOT_NAMES_MAX, WANTED_NAMES_MAX};
+use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
+use onpath_wire::peer::Peer;
 use onpath_wire::reply::{DataRef, Reply};
-use onpath_wire::request::{Request, RequestBody};
+use onpath_wire::request::Request;
+use smallvec::SmallVec;
 
 /// A switch answers at once, and a home that it passes a request on to soon after: who waits longer asks the home itself, microseconds.
-const PATIENCE_US: u64 = 20_000;
+pub(crate) const PATIENCE_US: u64 = 20_000;
+/// Of so many questions for names without a token one goes by the switch: a controller's threshold counts these.
+const SAMPLE: u32 = 8;
+/// A controller that has not spoken for so long is gone, microseconds.
+const SPEAKS_WITHIN_US: u64 = 3 * CACHE_PERIOD_MS * 1_000;
 
-/// The name of an inode, as the switch knows it.
-#[derive(Clone, Copy, Debug)]
-struct HotName {
-    hot: Hot,
+/// The name by which an inode was found.
+#[derive(Clone, Debug)]
+struct Found {
     parent: InodeId,
+    name: Name,
     key: u64,
+    /// 0: the switch has no entry of it, as far as this session knows.
+    token: u8,
     /// Birth time of the inode, which the switch does not know.
     btime: i64,
 }
 
-/// Inodes whose names a switch answers for, as homes have told.
+/// What the session knows of the switch with the cache, and of names in it.
 #[derive(Debug, Default)]
 pub(crate) struct HotNames {
+    /// Who answers in which epoch; 0: nobody.
+    switch: NodeId,
     epoch: u16,
-    names: HashMap<InodeId, HotName>,
+    /// As long as its controller is believed to live, monotonic microseconds.
+    until_us: u64,
+    /// Inodes found by a name in this epoch.
+    found: HashMap<InodeId, Found>,
+    /// The same by the keys of the names.
+    keys: HashMap<u64, InodeId>,
+    /// Questions for names without a token.
+    without: u32,
+    /// A directory's token is asked for.
+    hears: bool,
+}
+
+/// Keys and tokens of names, from the top.
+type Levels = SmallVec<[(u64, u8); 2]>;
+
+/// How a question goes by the switch.
+#[derive(Clone, Debug)]
+pub(crate) struct Walk {
+    pub(crate) switch: NodeId,
+    epoch: u16,
+    start: InodeId,
+    levels: Levels,
+    purpose: Purpose,
+    /// Birth time of the last level's inode, 0 if that is not known.
+    btime: i64,
 }
 
 impl HotNames {
-    fn learn(&mut self, id: InodeId, name: HotName) {
-        if self.epoch != name.hot.epoch {
-            if TrackingEpoch(self.epoch).is_after(TrackingEpoch(name.hot.epoch)) && self.epoch != 0 {
-                return; // its tokens are void
-            }
-            self.forget();
-            self.epoch = name.hot.epoch;
+    /// A controller says that its switch answers in this epoch.
+    fn answers(&mut self, switch: NodeId, epoch: u16, now: Now) {
+        if !self.hear(switch, epoch) {
+            return;
         }
-        if self.names.len() >= HOT_NAMES_MAX && !self.names.contains_key(&id) {
-            self.names.clear();
-        }
-        self.names.insert(id, name);
+        self.until_us = now.mono_us + SPEAKS_WITHIN_US;
     }
 
-    fn forget(&mut self) {
-        self.names.clear();
+    /// An epoch is heard of; whether it is the present one. Tokens of earlier ones are void (C-8).
+    fn hear(&mut self, switch: NodeId, epoch: u16) -> bool {
+        if self.epoch != 0 && TrackingEpoch(self.epoch).is_after(TrackingEpoch(epoch)) {
+            return false;
+        }
+        if (self.switch, self.epoch) != (switch, epoch) {
+            (self.switch, self.epoch) = (switch, epoch);
+            self.found.values_mut().for_each(|found| found.token = 0);
+        }
+        true
+    }
+
+    /// Whether the switch answers this session.
+    fn is_on(&self, now: Now) -> bool {
+        now.mono_us < self.until_us
+    }
+
+    fn silent(&mut self) {
+        self.until_us = 0;
+    }
+
+    fn learn(&mut self, id: InodeId, found: Found) {
+        if self.found.len() >= HOT_NAMES_MAX && !self.found.contains_key(&id) {
+            self.found.clear();
+            self.keys.clear();
+        }
+        self.keys.insert(found.key, id);
+        if let Some(before) = self.found.insert(id, found)
+            && self.found[&id].key != before.key
+        {
+            self.keys.remove(&before.key);
+        }
+    }
+
+    fn set_token(&mut self, id: InodeId, hot: Option<Hot>) {
+        let token = match hot {
+            Some(hot) if self.hear(hot.switch, hot.epoch) => hot.token,
+            _ => 0,
+        };
+        if let Some(found) = self.found.get_mut(&id) {
+            found.token = token;
+        }
+    }
+
+    fn forget(&mut self, id: InodeId) {
+        if let Some(found) = self.found.remove(&id) {
+            self.keys.remove(&found.key);
+        }
+    }
+
+    /// Whether a name with this token is asked for by the switch now.
+    fn goes(&mut self, token: u8) -> bool {
+        if token == 0 {
+            self.without = self.without.wrapping_add(1);
+        }
+        token != 0 || self.without.is_multiple_of(SAMPLE)
+    }
+
+    fn name_of(&self, key: u64) -> Option<NameIn> {
+        let found = self.found.get(self.keys.get(&key)?)?;
+        Some(NameIn { parent: found.parent, name: found.name.clone() })
+    }
+}
+
+/// A controller says that the switch answers, and asks for names.
+pub(crate) fn controller(core: &mut Core<State>, header: &Header, packet: &Packet) {
+    let Ok(Peer::CacheOn { epoch, wanted }) = packet.body() else { return };
+    if header.kind() != MessageKind::Peer || epoch == 0 {
+        return;
+    }
+    let now = core.now;
+    core.state.hot.answers(NodeId::switch(header.source.number() as u16), epoch, now);
+    if header.seq != RequestSeq(0) {
+        let known = wanted.iter().take(WANTED_NAMES_MAX).filter_map(|&key| core.state.hot.name_of(key));
+        let body = Peer::CacheNames { names: known.collect() };
+        let mut answer = Header::new(MessageKind::PeerAnswer, core.state.node, header.seq);
+        answer.cluster = core.state.config.cluster;
+        core.send_after(header.source, Packet::new(&answer, &body), RecordSeq(0), Need::ByDestination);
     }
 }
 
 /// Takes what a home has told of a name out of its reply.
 pub(crate) fn told(core: &mut Core<State>, request: &Request, reply: Reply) -> Result<Reply, Errno> {
-    let Reply::Hot { hot, reply } = reply else { return Ok(reply) };
-    let reply = Reply::inside(&reply).ok_or(Errno::EIO)?;
-    if let (Request::Lookup { parent, name }, Reply::Entry { attr, data, .. }) = (request, &reply)
-        && !attr.id.is_directory()
-    {
-        let key = core.state.config.map.placement().cache_key(*parent, name.as_bytes());
-        core.state.hot.learn(attr.id, HotName { hot, parent: *parent, key, btime: data.btime });
+    let (hot, reply) = match reply {
+        Reply::Hot { hot, reply } => (Some(hot), Reply::inside(&reply).ok_or(Errno::EIO)?),
+        reply => (None, reply),
+    };
+    if !core.state.hot.is_on(core.now) {
+        return Ok(reply);
+    }
+    match (request, &reply) {
+        (Request::Lookup { parent, name }, Reply::Entry { attr, data, .. }) => {
+            let key = core.state.config.map.placement().cache_key(*parent, name.as_bytes());
+            let found = Found { parent: *parent, name: name.clone(), key, token: 0, btime: data.btime };
+            core.state.hot.learn(attr.id, found);
+            core.state.hot.set_token(attr.id, hot);
+        }
+        (Request::GetAttr { id }, Reply::Attr { .. }) => core.state.hot.set_token(*id, hot),
+        _ => {}
     }
     Ok(reply)
 }
 
-/// Attributes of an inode from the switch, or from its home to which that has passed the question on; none if it is to be asked anew.
-pub(crate) async fn attr(op: &mut Op, id: InodeId) -> Result<Option<(AttrWire, DataRef)>, Errno> {
-    let Some(name) = op.with(|core| core.state.hot.names.get(&id).copied()) else { return Ok(None) };
-    let home = op.with(|core| NodeId::shard(core.state.config.map.home(id)));
-    let make = |core: &mut Core<State>, _: NodeId, seq: RequestSeq| {
-        let header = header(core, MessageKind::Request, home, id.slot(), seq);
-        let body = RequestBody { caller: op.told().clone(), request: Request::GetAttr { id } };
-        let asker = Asker { requester: core.state.node, uid: body.caller.uid, gid: body.caller.gid };
-        let levels = [(name.key, name.hot.token)];
-        let start = (name.parent.0, &levels[..]);
-        let read = InNet::read(header.cluster, name.hot.epoch, start, (Purpose::Stat, 0), asker, home);
-        Packet::new(&header, &body).through(name.hot.switch, read)
+/// How a request goes by the switch, if that may answer it now.
+pub(crate) fn walk(core: &mut Core<State>, request: &Request) -> Option<Walk> {
+    if !core.state.hot.is_on(core.now) {
+        return None;
+    }
+    let hot = &mut core.state.hot;
+    let (start, levels, purpose, btime): (InodeId, Levels, Purpose, i64) = match request {
+        Request::GetAttr { id } if !id.is_directory() => {
+            let found = hot.found.get(id)?;
+            (found.parent, Levels::from_iter([(found.key, found.token)]), Purpose::Stat, found.btime)
+        }
+        Request::Lookup { parent, name } => {
+            let key = core.state.config.map.placement().cache_key(*parent, name.as_bytes());
+            let found = hot.keys.get(&key).and_then(|id| hot.found.get(id));
+            let last = (key, found.map_or(0, |found| found.token));
+            let btime = found.map_or(0, |found| found.btime);
+            // The switch looks whether the caller may search the directory: as a level of its own, or by the root's own entry.
+            match *parent {
+                parent if planted::is(Planted::SearchUnasked) => {
+                    (parent, Levels::from_iter([last]), Purpose::Lookup, btime)
+                }
+                InodeId::ROOT => (InodeId(0), Levels::from_iter([last]), Purpose::Lookup, btime),
+                parent => {
+                    let dir = hot.found.get(&parent)?;
+                    (dir.parent, Levels::from_iter([(dir.key, dir.token), last]), Purpose::Lookup, btime)
+                }
+            }
+        }
+        _ => return None,
     };
-    let answer = op.call_until(home, PATIENCE_US, make).await?;
-    op.with(|core| Ok(heard(core, id, name, answer.and_then(Answer::packet))))
+    let (switch, epoch) = (hot.switch, hot.epoch);
+    let (above, last) = (levels.first()?.1, levels.last()?.1);
+    if !hot.goes(above.min(last)) {
+        return None;
+    }
+    if above == 0
+        && last != 0
+        && let Request::Lookup { parent, .. } = request
+        && !std::mem::replace(&mut hot.hears, true)
+    {
+        core.start(Job::HearToken { dir: *parent });
+    }
+    Some(Walk { switch, epoch, start, levels, purpose, btime })
 }
 
-fn heard(core: &mut Core<State>, id: InodeId, name: HotName, answer: Option<Packet>) -> Option<(AttrWire, DataRef)> {
-    let Some(packet) = answer else {
-        core.state.hot.forget();
+impl Walk {
+    /// Puts the question for the switch in front of a request.
+    pub(crate) fn through(&self, core: &Core<State>, packet: Packet, caller: &Caller, to: NodeId) -> Packet {
+        let asker = Asker { requester: core.state.node, uid: caller.uid, gid: caller.gid };
+        let has = |caps| caller.caps.any(caps, Over::All) == Some(true);
+        let mut wanted = 0;
+        if has(cap::DAC_OVERRIDE | cap::DAC_READ_SEARCH) {
+            wanted |= wants::READS_ALL;
+        }
+        if has(cap::DAC_OVERRIDE) {
+            wanted |= wants::WRITES_ALL;
+        }
+        let from = (self.start.0, &self.levels[..]);
+        let cluster = core.state.config.cluster;
+        packet.through(self.switch, InNet::read(cluster, self.epoch, from, (self.purpose, wanted), asker, to))
+    }
+}
+
+/// What the switch has said to a request that it has sent back: a reply, or nothing if the home is to be asked all the same.
+pub(crate) fn heard(
+    core: &mut Core<State>,
+    walk: &Walk,
+    request: &Request,
+    caller: &Caller,
+    answer: &Cache,
+) -> Option<Reply> {
+    if answer.result() == Some(CacheResult::Denied) {
+        let nothing_helps = caller.caps.any(cap::DAC_OVERRIDE | cap::DAC_READ_SEARCH, Over::All) == Some(false);
+        return nothing_helps.then_some(Reply::Failed { errno: Errno::EACCES });
+    }
+    let value = answer.answer()?;
+    let found = value.attr();
+    if let (Request::GetAttr { id }, found) = (request, &found)
+        && found.is_none_or(|attr| attr.id != *id)
+    {
+        core.state.hot.forget(*id); // the name leads elsewhere by now
         return None;
-    };
-    let Some(value) = answered(&packet) else {
-        return match packet.body() {
-            Ok(Reply::Attr { attr, data, .. }) => Some((attr, data)),
-            _ => None,
-        };
-    };
-    let attr = value.attr().filter(|attr| attr.id == id);
-    let Some(attr) = attr else {
-        core.state.hot.names.remove(&id); // the name leads elsewhere by now
-        return None;
-    };
+    }
+    let mut attr = found?;
     let now = core.now;
     core.state.observe(Stamp(attr.ctime as u64), now);
-    let data = DataRef { generation: Generation(value.generation), cut: value.cut, btime: name.btime };
-    Some((attr, data))
+    let data = DataRef { generation: Generation(value.generation), cut: value.cut, btime: walk.btime };
+    if attr.id.is_directory() {
+        attr.flags |= flag::UNSETTLED; // its owner knows times, size and links
+    }
+    Some(match request {
+        Request::Lookup { .. } => Reply::Entry { attr, data, created: false },
+        _ => Reply::Attr { attr, data, shared: true },
+    })
 }
 
-/// What the switch has answered to a request of this session, which it has sent back.
-pub(crate) fn answered(packet: &Packet) -> Option<EntryValue> {
-    match packet.innet.as_deref() {
-        Some(InNet::Cache(cache @ Cache::Read(_))) => cache.answer(),
-        _ => None,
-    }
+/// Asks the home of a directory with which token that is asked for: a switch that is asked for a name in it is asked for both.
+pub(crate) async fn hear_token(op: &mut Op, dir: InodeId) {
+    // The reply's token is kept as that of any other.
+    let _ = op.ask(Request::GetAttr { id: dir }).await;
+    op.with(|core| core.state.hot.hears = false);
+}
+
+/// The switch has not answered in time.
+pub(crate) fn silent(core: &mut Core<State>) {
+    core.state.hot.silent();
 }

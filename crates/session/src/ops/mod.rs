@@ -58,6 +58,7 @@ async fn background(mut op: Op, job: Job) {
         Job::Relock => restore::relock(&op).await,
         Job::HearWays => namei::hear_ways(&mut op).await,
         Job::AskKept { node } => kept::ask(&op, node).await,
+        Job::HearToken { dir } => hot::hear_token(&mut op, dir).await,
         Job::Greet { shard } => lease::greet(&mut op, shard).await,
         Job::Resend { shard } => op.with(|core| crate::input::resend(core, shard)),
         Job::Accessed { id } => attr::accessed(&mut op, id).await,

@@ -1,5 +1,6 @@
-//! Files whose names a switch answers for: one session makes each of them longer and longer, and gives it another name now and then, while
-//! others ask for its attributes. Whoever asks is shown no less than what had returned before, and what anybody had been shown.
+//! Files whose names a switch answers for: one session makes each of them longer and longer, gives it another name now and then, and closes and
+//! opens their directory, while others look for them and ask for their attributes. Whoever asks is shown no less than what had returned before,
+//! and what anybody had been shown; nobody finds anything in a directory that is closed, and everybody may in one that is open.
 
 use super::User;
 use crate::model::Caller;
@@ -8,6 +9,7 @@ use crate::world::{Finished, World};
 use onpath_session::fs::{FsOp, FsReply, FsResult, OpenMode};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
+use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::request::{SetAttr, set};
 use rand::{Rng, SeedableRng};
@@ -19,10 +21,15 @@ const ADMITS_EVERY: u32 = 12;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
+    MakeDirectory,
     Create(usize),
+    /// The directory is open to others afterwards.
+    Mode(bool),
     Grow(usize),
     Rename(usize),
-    Lookup(usize),
+    LookupDirectory,
+    /// After so many changes of the directory had begun.
+    Lookup(usize, u64),
     /// No size below this one may be shown.
     Stat(usize, u64),
 }
@@ -41,6 +48,11 @@ struct File {
 pub struct Hot {
     rng: ChaCha8Rng,
     name: String,
+    dir: InodeId,
+    /// Whether it is open to others, as of the last change, and how many changes of it have begun; the last one may not have returned.
+    is_open: bool,
+    changes: u64,
+    changing: bool,
     files: Vec<File>,
     sessions: Vec<usize>,
     awaited: Vec<Option<(u64, Call)>>,
@@ -51,12 +63,22 @@ pub struct Hot {
 impl Hot {
     /// Begins with so many sessions.
     pub fn begin(world: &mut World, seed: u64, sessions: usize) -> Hot {
-        let sessions: Vec<usize> = (0..sessions).map(|_| world.add_session(&[Caller::default()])).collect();
+        let caller = |session| Caller::new(1_000 * session as u32, 1_000);
+        let sessions: Vec<usize> = (0..sessions).map(|session| world.add_session(&[caller(session)])).collect();
         let (name, awaited) = (format!("{PRIVATE}s-hot-{}", sessions[0]), vec![None; sessions.len()]);
         let rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut hot = Hot { rng, name, files: vec![], sessions, awaited, answers: 0, closing: false };
-        hot.create(world);
+        let (dir, is_open, changes, changing) = (InodeId::ROOT, true, 0, false);
+        let files = vec![];
+        let mut hot =
+            Hot { rng, name, dir, is_open, changes, changing, files, sessions, awaited, answers: 0, closing: false };
+        let (name, kind, mode) = (hot.directory(), Kind::Directory, 0o711);
+        let make = FsOp::Make { parent: dir, name, kind, mode, umask: 0, rdev: 0, target: vec![] };
+        hot.call(world, 0, make, Call::MakeDirectory);
         hot
+    }
+
+    fn directory(&self) -> Name {
+        Name::new(self.name.as_bytes()).expect("a short name")
     }
 
     fn name(&self, file: usize, second: bool) -> Name {
@@ -71,7 +93,7 @@ impl Hot {
     fn create(&mut self, world: &mut World) {
         let file = self.files.len();
         let (name, open) = (self.name(file, false), OpenMode { direct: true, ..OpenMode::READ_WRITE });
-        let create = FsOp::Create { parent: InodeId::ROOT, name, mode: 0o644, umask: 0, open };
+        let create = FsOp::Create { parent: self.dir, name, mode: 0o644, umask: 0, open };
         self.call(world, 0, create, Call::Create(file));
     }
 
@@ -82,9 +104,21 @@ impl Hot {
             }
             (Call::Grow(file), Ok(FsReply::Attr { .. })) => self.files[file].returned = self.files[file].told,
             (Call::Rename(_), Ok(FsReply::Done)) => {}
-            // It has its other name for the moment.
-            (Call::Lookup(_), Ok(FsReply::Missing) | Err(Errno::ENOENT)) => {}
-            (Call::Lookup(file), Ok(FsReply::Entry(attr))) if attr.id == self.files[file].id => {}
+            (Call::MakeDirectory, Ok(FsReply::Entry(attr))) => self.dir = attr.id,
+            (Call::LookupDirectory, Ok(FsReply::Entry(attr))) if attr.id == self.dir => {}
+            // Others may close the root.
+            (Call::LookupDirectory, Err(Errno::EACCES)) => {}
+            (Call::Mode(open), Ok(FsReply::Attr { .. })) => (self.is_open, self.changing) = (open, false),
+            (Call::Lookup(file, changes), found) => {
+                let same = changes == self.changes && !self.changing;
+                match found {
+                    Err(Errno::EACCES) if !same || !self.is_open => {}
+                    // It has its other name for the moment.
+                    Ok(FsReply::Missing) | Err(Errno::ENOENT) if !same || self.is_open => {}
+                    Ok(FsReply::Entry(attr)) if attr.id == self.files[file].id && (!same || self.is_open) => {}
+                    found => return Err(format!("file {file} looked for, open {}: {found:?}", self.is_open)),
+                }
+            }
             (Call::Stat(file, least), Ok(FsReply::Attr { attr, .. })) => {
                 let File { id, told, shown, .. } = &mut self.files[file];
                 if attr.id != *id || !(least..=*told).contains(&attr.size) {
@@ -104,13 +138,18 @@ impl Hot {
         let file = self.rng.random_range(0..FILES);
         let (id, second) = (self.files[file].id, self.files[file].second);
         if place > 0 {
-            let lookup = self.rng.random_bool(0.25);
-            return match lookup {
-                true => {
-                    let lookup = FsOp::Lookup { parent: InodeId::ROOT, name: self.name(file, second) };
-                    self.call(world, place, lookup, Call::Lookup(file))
+            return match self.rng.random_range(0..16) {
+                0 => {
+                    let lookup = FsOp::Lookup { parent: InodeId::ROOT, name: self.directory() };
+                    self.call(world, place, lookup, Call::LookupDirectory)
                 }
-                false => {
+                1..=5 => {
+                    let lookup = FsOp::Lookup { parent: self.dir, name: self.name(file, second) };
+                    // One that is under way may happen before or after.
+                    let changes = if self.changing { u64::MAX } else { self.changes };
+                    self.call(world, place, lookup, Call::Lookup(file, changes))
+                }
+                _ => {
                     let least = self.files[file].returned.max(self.files[file].shown);
                     self.call(world, place, FsOp::GetAttr { id, handle: None }, Call::Stat(file, least))
                 }
@@ -118,9 +157,15 @@ impl Hot {
         }
         if self.rng.random_bool(0.2) {
             self.files[file].second = !second;
-            let (from_parent, parent) = (InodeId::ROOT, InodeId::ROOT);
+            let (from_parent, parent) = (self.dir, self.dir);
             let (from, name) = (self.name(file, second), self.name(file, !second));
             return self.call(world, 0, FsOp::Rename { from_parent, from, parent, name, flags: 0 }, Call::Rename(file));
+        }
+        if self.rng.random_bool(0.1) {
+            let open = !self.is_open;
+            (self.changes, self.changing) = (self.changes + 1, true);
+            let set = SetAttr { valid: set::MODE, mode: if open { 0o711 } else { 0o700 }, ..SetAttr::default() };
+            return self.call(world, 0, FsOp::SetAttr { id: self.dir, set, handle: None }, Call::Mode(open));
         }
         self.files[file].told += 1;
         let set = SetAttr { valid: set::SIZE, size: self.files[file].told, ..SetAttr::default() };
@@ -147,7 +192,8 @@ impl User for Hot {
         }
         if self.answers.is_multiple_of(ADMITS_EVERY) {
             let file = self.rng.random_range(0..FILES);
-            world.admit(InodeId::ROOT, Some(self.name(file, self.files[file].second)));
+            world.admit(InodeId::ROOT, Some(self.directory()));
+            world.admit(self.dir, Some(self.name(file, self.files[file].second)));
         }
         let begins = matches!(call, Call::Create(_));
         (0..if begins { self.sessions.len() } else { 0 }).for_each(|other| self.next(world, other));

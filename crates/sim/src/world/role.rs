@@ -199,8 +199,23 @@ pub(super) fn path_config(config: &WorldConfig, map: &ClusterMap, node: NodeId) 
     RoleConfig::Path(PathConfig { node, cluster, map: map.clone(), term, key, memory_bytes, index, loads })
 }
 
+/// Entries of a world's cache: few, so that names make room for others.
+const CACHE_ENTRIES: u32 = 8;
+/// Misses of a name in a period after which it is given an entry.
+const THRESHOLD: u16 = 2;
+
 /// The controller beside the first switch of a world.
 pub(super) fn controller_config(map: &ClusterMap) -> RoleConfig {
     let (node, switch) = (NodeId::controller(0), NodeId::switch(0));
-    RoleConfig::Controller(ControllerConfig { node, switch, cluster: 1, map: map.clone(), term: Term(0) })
+    RoleConfig::Controller(ControllerConfig {
+        node,
+        switch,
+        cluster: 1,
+        coordinator: map.coordinator(),
+        shards: map.shards(),
+        term: Term(0),
+        on: true,
+        entries: CACHE_ENTRIES,
+        threshold: THRESHOLD,
+    })
 }

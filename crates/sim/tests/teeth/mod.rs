@@ -3,7 +3,9 @@
 //!
 //! `just teeth` prints the table of `docs/internals/teeth.md`.
 
-use crate::{cached, intentions, kept_ways, network_form, owner_form, paths, shapes, transactions, turns, visible};
+use crate::{
+    cached, hot_names, intentions, kept_ways, network_form, owner_form, paths, shapes, transactions, turns, visible,
+};
 use means::{MEANS, Means};
 use onpath_data::planted::Planted as OfData;
 use onpath_meta::planted::{Planted, plant};
@@ -188,7 +190,8 @@ fn data_nodes_need_their_rules() {
 }
 
 /// Bugs of sessions, each with the scenario that needs its rule.
-const OF_SESSIONS: [(OfSession, fn()); 3] = [
+const OF_SESSIONS: [(OfSession, fn()); 4] = [
+    (OfSession::SearchUnasked, hot_names::a_directory_that_is_closed_is_passed_by_nobody),
     (OfSession::KeepsLateWays, kept_ways::a_late_answer_is_not_kept),
     (OfSession::RestsOnFormerWay, kept_ways::what_was_followed_before_counts_no_more),
     (OfSession::PresentPosition, kept_ways::a_shard_begins_anew),

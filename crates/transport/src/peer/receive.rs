@@ -13,6 +13,12 @@ use smallvec::SmallVec;
 /// The parts of a datagram, of which each was looked at: mostly one.
 type Checked<'a> = SmallVec<[Part<'a>; 1]>;
 
+/// The parts of a datagram that nothing seals, if it is as it was sent.
+fn unsealed<'a>(head: &Head, datagram: &'a mut [u8]) -> Result<&'a [u8], ReceiveError> {
+    datagram[CHECK_AT..CHECK_AT + 4].fill(0);
+    if crc32c(datagram) == head.check { Ok(&datagram[HEAD_BYTES..]) } else { Err(ReceiveError::Checksum) }
+}
+
 impl Peer {
     /// Takes a datagram, which is opened in place, and appends what it delivers.
     ///
@@ -47,6 +53,22 @@ impl Peer {
         self.counters.datagrams_received += 1;
         self.counters.bytes_received += bytes;
         Ok(())
+    }
+
+    /// The message of a datagram that was made for this peer ([`Peer::single`]), and that has come back; nothing if it is not as it was sent.
+    pub fn open_own(&mut self, head: &Head, datagram: &mut [u8]) -> Option<Packet> {
+        self.renew_seals();
+        let parts = match &self.seals {
+            Some(Seals { send: (id, seal), .. }) if head.sealed() && *id == head.check => {
+                seal.open(head.number, datagram)?
+            }
+            Some(_) => return None,
+            None => unsealed(head, datagram).ok()?,
+        };
+        match Parts::new(parts).next()?.ok()? {
+            Part::Message { head, bulk, .. } => Some(Packet::encoded(head.to_vec(), Bytes::copy_from_slice(bulk))),
+            _ => None,
+        }
     }
 
     /// The parts of a datagram that is as it was sent, makes sense and has not come before.
@@ -94,9 +116,7 @@ impl Peer {
             let (_, seal) = open.iter().find(|(id, _)| *id == head.check).ok_or(ReceiveError::OtherKey)?;
             return seal.open(head.number, datagram).ok_or(ReceiveError::Forged);
         }
-        datagram[CHECK_AT..CHECK_AT + 4].fill(0);
-        let parts = &datagram[HEAD_BYTES..];
-        if crc32c(datagram) == head.check { Ok(parts) } else { Err(ReceiveError::Checksum) }
+        unsealed(head, datagram)
     }
 
     /// Looks at every part before any of them has an effect.

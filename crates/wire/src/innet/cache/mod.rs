@@ -244,6 +244,9 @@ pub enum Cache {
 }
 
 impl Cache {
+    /// The first byte of a read.
+    pub const READ: u8 = Structure::Cache.code(CacheOp::Read as u8);
+
     /// What it has in common with all others.
     #[inline]
     pub fn common(&self) -> Common {
@@ -268,6 +271,12 @@ impl Cache {
     #[inline]
     pub fn result(&self) -> Option<CacheResult> {
         CacheResult::of_code(self.common().result)
+    }
+
+    /// Whether it is a read that goes back to who has asked.
+    #[inline]
+    pub fn answers(&self) -> bool {
+        self.op() == CacheOp::Read && matches!(self.result(), Some(CacheResult::Answered | CacheResult::Denied))
     }
 
     /// What a read that was answered was answered.

@@ -1,0 +1,93 @@
+//! Hot metadata answered by a switch, across hosts: what is asked for often costs servers nothing, and what changes is shown at once.
+
+use crate::common::cluster::{Cluster, Shape};
+use crate::common::server::{Mount, Site};
+use crate::common::wait_until;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// A stat of this file is a walk of two names, and a look at the attributes.
+fn look(path: &Path, times: usize) {
+    (0..times).for_each(|_| assert_eq!(fs::metadata(path).expect("stat").len(), 10));
+}
+
+/// What one mount has changed the other one sees when that has returned.
+fn change_and_look(of_one: &Path, of_other: &Path, times: usize) {
+    for mode in [0o600, 0o640, 0o644].into_iter().cycle().take(times) {
+        fs::set_permissions(of_one, Permissions::from_mode(mode)).expect("chmod");
+        assert_eq!(fs::metadata(of_other).expect("stat").mode() & 0o777, mode);
+    }
+}
+
+fn requests(cluster: &Cluster) -> u64 {
+    cluster.status().sum("shard", &["requests"])
+}
+
+/// Until shards hear of few of so many looks.
+fn wait_until_answered(cluster: &Cluster, path: &Path) {
+    wait_until("the switch answers", || {
+        let before = requests(cluster);
+        look(path, 100);
+        requests(cluster) - before < 100
+    });
+}
+
+/// Two mounts, and a file in a directory of each.
+fn mounted(cluster: &Cluster, site: &Site) -> ([Mount; 2], [PathBuf; 2]) {
+    let mounts = [0, 1].map(|client| cluster.mount(site, client, &["--cache", "none"]));
+    fs::create_dir(mounts[0].path().join("dir")).expect("mkdir");
+    let files = [0, 1].map(|mount: usize| mounts[mount].path().join("dir/file"));
+    fs::write(&files[0], b"some bytes").expect("write");
+    (mounts, files)
+}
+
+/// A name that is looked for again and again comes into the switch, here that of a server, and is answered there.
+#[test]
+fn what_is_asked_for_often_is_answered_by_the_switch() {
+    let test = "cluster::what_is_asked_for_often_is_answered_by_the_switch";
+    let Some(site) = Site::new(test) else { return };
+    let Some(cluster) = Cluster::start(test, &site, Shape { cache: Some(0), ..Shape::default() }) else { return };
+    let (mounts, [of_one, of_other]) = mounted(&cluster, &site);
+    wait_until_answered(&cluster, &of_other);
+    let answered = || cluster.status().sum("switch", &["read_answered"]);
+    let (before, of_switch) = (requests(&cluster), answered());
+    look(&of_other, 1_000);
+    let (asked, by_switch) = (requests(&cluster) - before, answered() - of_switch);
+    assert!(by_switch > 1_900 && asked < 300, "{by_switch} answers of the switch, {asked} of shards");
+    change_and_look(&of_one, &of_other, 30);
+    drop(mounts);
+    cluster.stop();
+}
+
+/// Without its switch everything goes on, and with it again it answers. The configuration turns it off and on.
+#[test]
+fn a_switch_with_a_cache_comes_and_goes() {
+    comes_and_goes("cluster::a_switch_with_a_cache_comes_and_goes", None);
+}
+
+/// With keys, if who serves the cluster says that attributes may be read on the way.
+#[test]
+fn a_switch_answers_where_clients_have_keys() {
+    comes_and_goes("cluster::a_switch_answers_where_clients_have_keys", Some("the.key"));
+}
+
+fn comes_and_goes(test: &str, key: Option<&str>) {
+    let Some(site) = Site::new(test) else { return };
+    let key = key.map(|key| site.root().join(key));
+    let of_key = key.iter().flat_map(|key| ["--key-file", key.to_str().expect("UTF-8")]);
+    let init: Vec<&str> = ["--tracking", "network"].into_iter().chain(of_key).collect();
+    let shape = Shape { switches: 1, cache: Some(3), clear_text: key.is_some(), init: &init, ..Shape::default() };
+    let Some(mut cluster) = Cluster::start(test, &site, shape) else { return };
+    let switch = cluster.servers();
+    let (mounts, [of_one, of_other]) = mounted(&cluster, &site);
+    wait_until_answered(&cluster, &of_other);
+    change_and_look(&of_one, &of_other, 30);
+    cluster.kill(switch);
+    look(&of_other, 10);
+    change_and_look(&of_one, &of_other, 3);
+    cluster.serve(switch);
+    wait_until_answered(&cluster, &of_other);
+    drop(mounts);
+    cluster.stop();
+}

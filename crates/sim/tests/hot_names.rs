@@ -1,0 +1,241 @@
+//! Names that come into the switch because they are asked for: which ones, what makes room for them, and who may pass.
+
+use crate::visible::finish;
+use onpath_session::fs::{FsOp, FsReply, FsResult, OpenMode};
+use onpath_sim::model::Caller;
+use onpath_sim::scenario::Scenario;
+use onpath_wire::attr::AttrWire;
+use onpath_wire::errno::Errno;
+use onpath_wire::ids::InodeId;
+use onpath_wire::inode::Kind;
+use onpath_wire::name::Name;
+use onpath_wire::peer::Peer;
+use onpath_wire::request::{SetAttr, set};
+
+/// A session of root and one of somebody else, of a file system whose switch has a lease.
+struct Two {
+    sc: Scenario,
+    root: usize,
+    other: usize,
+}
+
+fn name(text: &str) -> Name {
+    Name::new(text.as_bytes()).expect("a short name")
+}
+
+impl Two {
+    fn new() -> Two {
+        Two::of(Scenario::with_cache(2))
+    }
+
+    fn of(mut sc: Scenario) -> Two {
+        let root = sc.world.add_session(&[Caller::default()]);
+        let other = sc.world.add_session(&[Caller::new(1_000, 1_000)]);
+        let mut two = Two { sc, root, other };
+        two.make_directory(InodeId::ROOT, "first", 0o755);
+        two.lookup(InodeId::ROOT, "first").expect("it is there");
+        while two.counted("sessions_listed") < 2 {
+            two.sc.go_on();
+        }
+        two
+    }
+
+    fn counted(&self, figure: &str) -> u64 {
+        self.sc.world.counted_by_controller(figure).unwrap_or_default()
+    }
+
+    fn answered(&self) -> u64 {
+        let counted = |name| self.sc.world.switch_counters().get(name).copied().unwrap_or_default();
+        counted("read_answered") + counted("read_denied")
+    }
+
+    fn make_directory(&mut self, parent: InodeId, text: &str, mode: u16) -> InodeId {
+        let make =
+            FsOp::Make { parent, name: name(text), kind: Kind::Directory, mode, umask: 0, rdev: 0, target: vec![] };
+        match finish(&mut self.sc, self.root, make) {
+            Ok(FsReply::Entry(attr)) => attr.id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn make_file(&mut self, parent: InodeId, text: &str) -> InodeId {
+        let open = OpenMode { direct: true, ..OpenMode::READ_WRITE };
+        let create = FsOp::Create { parent, name: name(text), mode: 0o644, umask: 0, open };
+        match finish(&mut self.sc, self.root, create) {
+            Ok(FsReply::Created { attr, .. }) => attr.id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn change_mode(&mut self, id: InodeId, mode: u16) {
+        let set = SetAttr { valid: set::MODE, mode, ..SetAttr::default() };
+        let changed = finish(&mut self.sc, self.root, FsOp::SetAttr { id, set, handle: None });
+        assert!(changed.is_ok(), "{changed:?}");
+    }
+
+    /// The other one looks for a name.
+    fn lookup(&mut self, parent: InodeId, text: &str) -> Result<AttrWire, Errno> {
+        match self.asks(FsOp::Lookup { parent, name: name(text) }) {
+            Ok(FsReply::Entry(attr)) => Ok(attr),
+            Err(errno) => Err(errno),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn asks(&mut self, op: FsOp) -> FsResult {
+        finish(&mut self.sc, self.other, op)
+    }
+
+    /// The other one looks for a name until the switch has answered it.
+    fn looks_until_answered(&mut self, parent: InodeId, text: &str) -> AttrWire {
+        for _ in 0..1_000 {
+            let answered = self.answered();
+            let found = self.lookup(parent, text).expect("it is there");
+            if self.answered() > answered {
+                return found;
+            }
+            self.sc.go_on_for(10_000_000);
+        }
+        panic!("{text} is never answered by the switch");
+    }
+}
+
+/// C-5: nobody commands anything: a name that is looked for again and again comes into the switch, and its directory with it.
+#[test]
+fn what_is_asked_for_often_is_admitted_with_its_directories() {
+    let mut two = Two::new();
+    let dir = two.make_directory(InodeId::ROOT, "dir", 0o755);
+    let below = two.make_directory(dir, "below", 0o755);
+    let file = two.make_file(below, "file");
+    two.lookup(InodeId::ROOT, "dir").expect("it is there");
+    two.lookup(dir, "below").expect("it is there");
+    let found = two.looks_until_answered(below, "file");
+    assert_eq!((found.id, found.mode), (file, 0o644));
+    assert_eq!(two.counted("names_cached"), 2, "the file, and the directory that it is in");
+    // Its attributes, too.
+    let requests = two.sc.hold(|m| m.request().is_some() && !m.wants_switch() && m.to().as_shard().is_some());
+    let shown = two.asks(FsOp::GetAttr { id: file, handle: None });
+    assert!(matches!(shown, Ok(FsReply::Attr { attr, .. }) if attr.id == file), "{shown:?}");
+    assert_eq!(two.sc.world.held(requests), 0);
+}
+
+/// C-2: who may not search a directory any more is not answered of what is below, and who may again is.
+#[test]
+pub(crate) fn a_directory_that_is_closed_is_passed_by_nobody() {
+    let mut two = Two::new();
+    let dir = two.make_directory(InodeId::ROOT, "dir", 0o755);
+    two.make_file(dir, "file");
+    two.lookup(InodeId::ROOT, "dir").expect("it is there");
+    two.looks_until_answered(dir, "file");
+    two.change_mode(dir, 0o700);
+    assert_eq!(two.lookup(dir, "file"), Err(Errno::EACCES));
+    two.sc.go_on_for(50_000_000);
+    assert_eq!(two.lookup(dir, "file"), Err(Errno::EACCES), "the switch has it again, as it is now");
+    two.change_mode(dir, 0o711);
+    two.looks_until_answered(dir, "file");
+}
+
+/// C-2: the root is a directory like any other: closed, nobody finds anything in it.
+#[test]
+fn the_root_has_an_entry_of_its_own() {
+    let mut two = Two::new();
+    two.make_file(InodeId::ROOT, "file");
+    two.looks_until_answered(InodeId::ROOT, "file");
+    assert_eq!(two.counted("names_cached"), 2);
+    two.change_mode(InodeId::ROOT, 0o700);
+    assert_eq!(two.lookup(InodeId::ROOT, "file"), Err(Errno::EACCES));
+    two.sc.go_on_for(50_000_000);
+    assert_eq!(two.lookup(InodeId::ROOT, "file"), Err(Errno::EACCES));
+}
+
+/// What is in a sticky directory that others may write is said with what fs.protected_* look at, which no entry says.
+#[test]
+fn a_sticky_directory_is_not_lent() {
+    let mut two = Two::new();
+    let dir = two.make_directory(InodeId::ROOT, "dir", 0o777);
+    let make = FsOp::Make {
+        parent: dir,
+        name: name("file"),
+        kind: Kind::File,
+        mode: 0o644,
+        umask: 0,
+        rdev: 0,
+        target: vec![],
+    };
+    two.asks(make).expect("everybody may");
+    two.lookup(InodeId::ROOT, "dir").expect("it is there");
+    two.looks_until_answered(dir, "file");
+    two.change_mode(dir, 0o1777);
+    two.sc.go_on_for(50_000_000);
+    let answered = two.answered();
+    let found = two.lookup(dir, "file").expect("it is there");
+    assert_eq!(two.answered(), answered);
+    assert_ne!(found.flags & onpath_session::protected::STICKY, 0);
+}
+
+/// C-5: the cache has few entries: what answers least makes room for what is asked for, and a directory stays as long as something below it does.
+#[test]
+fn what_is_not_asked_for_makes_room() {
+    let mut two = Two::new();
+    let dir = two.make_directory(InodeId::ROOT, "dir", 0o755);
+    two.lookup(InodeId::ROOT, "dir").expect("it is there");
+    for file in 0..20 {
+        let file = format!("file-{file}");
+        two.make_file(dir, &file);
+        two.looks_until_answered(dir, &file);
+    }
+    let (cached, evicted) = (two.counted("names_cached"), two.counted("names_evicted"));
+    assert!(cached <= 8 && evicted >= 13, "{cached} cached, {evicted} evicted");
+}
+
+/// C-5: a home that hears late of an entry that the name had before goes on to clear the one that it has.
+#[test]
+fn what_is_said_of_an_entry_of_before_changes_nothing() {
+    let mut two = Two::new();
+    let dir = two.make_directory(InodeId::ROOT, "dir", 0o755);
+    let file = two.make_file(dir, "file");
+    two.lookup(InodeId::ROOT, "dir").expect("it is there");
+    let is_it = |of: &Option<Name>| of.as_ref().is_some_and(|of| of.as_bytes() == b"file");
+    let lends = two.sc.hold(move |m| matches!(m.peer(), Some(Peer::Lend { name, .. }) if is_it(&name)));
+    while two.sc.world.held(lends) == 0 {
+        two.lookup(dir, "file").expect("it is there");
+    }
+    two.sc.world.stop_holding(lends);
+    two.sc.world.deliver_copy(lends);
+    two.looks_until_answered(dir, "file");
+    let evicted = two.sc.hold(move |m| matches!(m.peer(), Some(Peer::Evicted { name, .. }) if is_it(&name)));
+    for other in 0.. {
+        if two.sc.world.held(evicted) > 0 {
+            break;
+        }
+        let other = format!("other-{other}");
+        two.make_file(dir, &other);
+        two.looks_until_answered(dir, &other);
+    }
+    two.looks_until_answered(dir, "file");
+    two.sc.let_go(lends);
+    two.sc.let_go(evicted);
+    two.sc.go_on_for(50_000_000);
+    two.change_mode(file, 0o600);
+    assert_eq!(two.lookup(dir, "file").map(|attr| attr.mode), Ok(0o600));
+}
+
+/// C-1: a file whose writes a data node answers is asked back before its name is lent, and is not lent while it is out.
+#[test]
+fn a_file_that_a_data_node_answers_for_is_not_lent() {
+    let mut two = Two::of(Scenario::with_cache_and_parts(2));
+    let dir = two.make_directory(InodeId::ROOT, "dir", 0o755);
+    let file = two.make_file(dir, "file");
+    two.lookup(InodeId::ROOT, "dir").expect("it is there");
+    let open = FsOp::Open { id: file, mode: OpenMode { direct: true, ..OpenMode::READ_WRITE } };
+    let Ok(FsReply::Opened(opened)) = finish(&mut two.sc, two.root, open) else { panic!("opened") };
+    for written in 0..30 {
+        let wrote = finish(&mut two.sc, two.root, crate::visible::write(opened.handle, 100 * written));
+        assert!(wrote.is_ok(), "{wrote:?}");
+        for _ in 0..20 {
+            assert_eq!(two.lookup(dir, "file").map(|attr| attr.size), Ok(100 * (written + 1)));
+            two.sc.go_on_for(20_000_000);
+        }
+    }
+    assert!(two.answered() > 0, "it is lent now and then");
+}
