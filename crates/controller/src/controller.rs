@@ -5,6 +5,7 @@ use crate::hot;
 use crate::lease;
 use crate::state::{ControllerConfig, Job, State};
 use onpath_kernel::{Core, Cx, Gauge, Input, Kernel, Now, Output, Role};
+use onpath_wire::cached::CachedName;
 use onpath_wire::header::MessageKind;
 use onpath_wire::ids::{InodeId, NodeClass, RequestSeq};
 use onpath_wire::innet::cache::CacheResult;
@@ -55,6 +56,16 @@ impl Controller {
                 ("leases_renewed", c.renewed),
                 ("messages_malformed", c.malformed),
             ]
+        })
+    }
+
+    /// The names that have answered most in the last period, at most so many, and how often.
+    pub fn top(&self, count: usize) -> Vec<(CachedName, u32)> {
+        self.kernel.with(|core| {
+            let mut all: Vec<_> = core.state.answered.iter().map(|(name, hits)| (name.clone(), *hits)).collect();
+            all.sort_by_key(|(_, hits)| std::cmp::Reverse(*hits));
+            all.truncate(count);
+            all
         })
     }
 

@@ -144,6 +144,7 @@ async fn weigh(cx: &Cx<State>, epoch: u16) {
             return;
         }
         state.counters.answered += weighed.iter().map(|(_, hits)| u64::from(*hits)).sum::<u64>();
+        state.answered = weighed.iter().map(|(name, hits)| ((*name).clone(), *hits)).collect();
         weighed.retain(|(name, _)| !state.leads_on(name));
         weighed.sort_by_key(|(_, hits)| *hits);
         state.idle = weighed.into_iter().take(IDLE_MAX).map(|(name, _)| name.clone()).rev().collect();

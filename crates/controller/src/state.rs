@@ -116,6 +116,8 @@ pub(crate) struct State {
     pub(crate) leads_to: BTreeMap<CachedName, InodeId>,
     /// Names that answered least in the last period, the least ones last.
     pub(crate) idle: Vec<CachedName>,
+    /// How often names have answered in the last period.
+    pub(crate) answered: BTreeMap<CachedName, u32>,
     /// Keys that are looked into.
     pub(crate) asked: BTreeSet<u64>,
     pub(crate) counters: Counters,
@@ -136,6 +138,7 @@ impl State {
             admitting: BTreeSet::new(),
             leads_to: BTreeMap::new(),
             idle: Vec::new(),
+            answered: BTreeMap::new(),
             asked: BTreeSet::new(),
             counters: Counters::default(),
             speaks: false,
@@ -160,6 +163,7 @@ impl State {
         self.names.clear();
         self.leads_to.clear();
         self.idle.clear();
+        self.answered.clear();
         self.tokens.clear();
         self.free.clear();
         self.next_index = 0;

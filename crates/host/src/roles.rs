@@ -9,6 +9,7 @@ use onpath_path::PathNode;
 use onpath_session::Session;
 use onpath_store::Recoverable;
 use onpath_switch::Switch;
+use onpath_wire::cached::CachedName;
 use onpath_wire::ids::{InodeId, NodeId, ShardId, Term};
 use onpath_wire::innet::cache::CACHE_BITS;
 use onpath_wire::limits::memory;
@@ -89,6 +90,13 @@ impl HostedRole for Switch {
     fn status(&self) -> Counters {
         self.counters().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
+
+    /// Of no directory: what it was asked for hot metadata.
+    fn inspect(&self, dir: InodeId) -> Counters {
+        let of_cache = |name: &str| ["read_", "fill_", "invalidate_"].iter().any(|of| name.starts_with(of));
+        let all = if dir == InodeId::NONE { HostedRole::status(self) } else { Vec::new() };
+        all.into_iter().filter(|(name, _)| of_cache(name)).collect()
+    }
 }
 
 /// Adds the controller that stands beside a switch of this process, which answers from its cache if it is `on`. Nothing that was sent to a
@@ -109,6 +117,31 @@ impl HostedRole for Controller {
     fn status(&self) -> Counters {
         Controller::status(self).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
+
+    /// Of no directory: what the switch answers most.
+    fn inspect(&self, dir: InodeId) -> Counters {
+        if dir != InodeId::NONE {
+            return Vec::new();
+        }
+        let shown = |((parent, name), hits): (CachedName, u32)| {
+            let name = name.as_ref().map_or(&b""[..], |name| name.as_bytes());
+            (format!("answers_of {}/{}", parent.0, in_plain(name)), u64::from(hits))
+        };
+        let top = self.top(TOP_NAMES).into_iter().map(shown);
+        HostedRole::status(self).into_iter().chain(top).collect()
+    }
+}
+
+/// Names that are shown of those which a switch answers.
+const TOP_NAMES: usize = 50;
+
+/// A name in letters that mean nothing to anybody who shows them: others as % and two hexadecimal digits.
+fn in_plain(name: &[u8]) -> String {
+    let plain = |byte: &u8| match byte {
+        b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'.' | b'_' | b'-' => char::from(*byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    name.iter().map(plain).collect()
 }
 
 impl HostedRole for PathNode {

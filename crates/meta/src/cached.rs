@@ -106,6 +106,11 @@ impl Cached {
         !self.marks.is_empty() && self.marks.get(&id).is_some_and(|mark| mark.filled)
     }
 
+    /// Whether a switch that has an entry for the name of an inode answers for it now.
+    pub(crate) fn entry(&self, id: InodeId) -> Option<bool> {
+        Some(self.marks.get(&id)?.filled)
+    }
+
     /// How the switch is asked for the name of an inode, if it is lent.
     pub(crate) fn hot(&self, id: InodeId) -> Option<Hot> {
         let mark = self.marks.get(&id)?;

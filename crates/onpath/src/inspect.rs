@@ -35,17 +35,35 @@ pub(crate) fn run(args: InspectArgs) -> anyhow::Result<()> {
         Some(inode) => (args.path, inode),
         None => on_a_mount(&args.path)?,
     };
-    let (text, silent) = if url::is_url(&dir) {
-        let key_file = args.key_file.as_deref();
-        let told = status::inspection(&dir.to_string_lossy(), key_file, InodeId(inode), TOLD_WITHIN)?;
-        (told.roles.to_string(), told.silent)
-    } else {
-        (request_inspection(&directory(&dir)?, InodeId(inode))?, vec![])
-    };
-    say(&if args.json { text } else { status::table(&text)? });
-    let silent: Vec<_> = silent.iter().map(|name| name.shown().to_string()).collect();
-    anyhow::ensure!(silent.is_empty(), "not told what they know: {}; `onpath status` says more", silent.join(", "));
-    Ok(())
+    let known = roles(&dir, args.key_file.as_deref(), InodeId(inode))?;
+    say(&if args.json { known.text.clone() } else { status::table(&known.text)? });
+    known.is_whole()
+}
+
+/// What roles know of an inode.
+pub(crate) struct Known {
+    /// An object of roles, each an object of numbers. JSON.
+    pub(crate) text: String,
+    /// Hosts that have not told it.
+    silent: Vec<String>,
+}
+
+impl Known {
+    /// An error if a host has not told what it knows.
+    pub(crate) fn is_whole(&self) -> anyhow::Result<()> {
+        let silent: Vec<_> = self.silent.iter().map(|name| name.shown().to_string()).collect();
+        anyhow::ensure!(silent.is_empty(), "not told what they know: {}; `onpath status` says more", silent.join(", "));
+        Ok(())
+    }
+}
+
+/// Asks a process by its DIR, or all hosts of a cluster by its URL.
+pub(crate) fn roles(dir: &Path, key_file: Option<&Path>, inode: InodeId) -> anyhow::Result<Known> {
+    if !url::is_url(dir) {
+        return Ok(Known { text: request_inspection(&directory(dir)?, inode)?, silent: vec![] });
+    }
+    let told = status::inspection(&dir.to_string_lossy(), key_file, inode, TOLD_WITHIN)?;
+    Ok(Known { text: told.roles.to_string(), silent: told.silent })
 }
 
 /// Within this time all hosts of a cluster have told what they know, or are silent.

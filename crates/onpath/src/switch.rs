@@ -1,15 +1,17 @@
 //! `onpath switch attach|detach|status`: the in-network program in the kernel, on network devices of this host.
 
 use crate::cli::say;
+use crate::inspect;
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use onpath_dataplane::Config;
+use onpath_wire::ids::InodeId;
 use onpath_wire::innet::INNET_UDP_PORT;
 use onpath_wire::shown::Shown;
 use onpath_xdp::pins::{self, PINS};
 use onpath_xdp::{XdpConfig, XdpError, XdpSwitch};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -29,6 +31,8 @@ enum SwitchCommand {
     Detach(DetachArgs),
     /// Shows the tracking epoch and the counters of the switch on network devices.
     Status(StatusArgs),
+    /// Shows what a switch answers from its cache: the names that it answered most in the last two seconds, and what it was asked for.
+    Top(TopArgs),
 }
 
 #[derive(Args, Debug)]
@@ -61,6 +65,18 @@ struct StatusArgs {
     json: bool,
 }
 
+#[derive(Args, Debug)]
+struct TopArgs {
+    /// The DIR of a running `onpath dev` or of the host that has the switch, or onpath://HOST[,HOST…]/.
+    what: PathBuf,
+    /// The key of the cluster, all of whose hosts are asked.
+    #[arg(long, env = "ONPATH_KEY_FILE", value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Print JSON: an object of roles, each an object of numbers.
+    #[arg(long)]
+    json: bool,
+}
+
 /// `IP[:PORT]`.
 #[derive(Clone, Copy, Debug)]
 struct Address(SocketAddrV4);
@@ -85,6 +101,7 @@ pub(crate) fn run(args: SwitchArgs) -> anyhow::Result<()> {
         SwitchCommand::Attach(args) => attach(&args),
         SwitchCommand::Detach(args) => args.devices.iter().try_for_each(|device| detach(device)),
         SwitchCommand::Status(args) => status(&args),
+        SwitchCommand::Top(args) => top(&args),
     }
 }
 
@@ -149,3 +166,33 @@ fn status(args: &StatusArgs) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+fn top(args: &TopArgs) -> anyhow::Result<()> {
+    let known = inspect::roles(&args.what, args.key_file.as_deref(), InodeId::NONE)?;
+    let mut roles: serde_json::Map<String, Value> = serde_json::from_str(&known.text)?;
+    roles.retain(|role, _| role.starts_with("controller-") || role.starts_with("switch-"));
+    ensure!(
+        roles.keys().any(|role| role.starts_with("controller-")),
+        "no switch has a cache there: docs/cluster.md says how one is turned on"
+    );
+    if args.json {
+        say(&Value::from(roles).to_string());
+        return known.is_whole();
+    }
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(["role", "what", "value"]);
+    for (role, numbers) in &roles {
+        let mut numbers: Vec<_> =
+            numbers.as_object().into_iter().flatten().filter_map(|(what, n)| Some((what, n.as_u64()?))).collect();
+        // Names by how often they were answered, behind the figures.
+        numbers.sort_by_key(|(what, n)| (what.starts_with(ANSWERS).then_some(u64::MAX - n), what.as_str()));
+        for (what, number) in numbers {
+            table.add_row([role.as_str(), what, &number.to_string()]);
+        }
+    }
+    say(&table.to_string());
+    known.is_whole()
+}
+
+/// What a name is told by: the inode of its directory, and the name.
+const ANSWERS: &str = "answers_of ";

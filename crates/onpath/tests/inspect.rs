@@ -106,3 +106,36 @@ fn what_cannot_be_inspected_is_said() {
     }
     mount.stop();
 }
+
+/// What is asked for often is shown as what the switch answers, by the home of a file and by the controller.
+#[test]
+fn what_a_switch_answers_is_shown() {
+    let Some(site) = Site::new("inspect") else { return };
+    let mount = site.dev(&["--tracking", "network", "--switch-cache", "--cache", "none"]);
+    let file = mount.path().join("a file");
+    fs::write(&file, "bytes").expect("a file");
+    let asked = || {
+        let mut command = Command::new(binary());
+        command.args(["switch", "top", "--json"]).arg(site.state()).output().expect("onpath runs")
+    };
+    let top = || {
+        let output = asked();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).expect("JSON")
+    };
+    crate::common::wait_until("the switch answers", || {
+        (0..200).for_each(|_| assert_eq!(fs::metadata(&file).expect("stat").len(), 5));
+        !all(&top(), "answers_of 1/a%20file").is_empty()
+    });
+    let inode = fs::metadata(&file).expect("stat").ino();
+    assert_eq!(all(&inspection_of(&site, inode), "answered_by_switch"), [1]);
+    let (read, cached) = (all(&top(), "read_answered"), all(&top(), "names_cached"));
+    assert!(read[0] > 100 && cached == [2], "the root and the file: {read:?} {cached:?}");
+    mount.stop();
+    let mount = site.dev(&["--tracking", "network"]);
+    let refused = asked();
+    assert!(
+        !refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("no switch has a cache there")
+    );
+    mount.stop();
+}

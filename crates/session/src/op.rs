@@ -31,6 +31,8 @@ pub(crate) struct Op {
     /// What it is asked for was found by ways that the session kept in this state. Its first request says so: whoever answers that has looked
     /// whether they were right then, and the rest of it happens later.
     pub(crate) by_ways: Option<WaysAt>,
+    /// Its first request may be answered by a switch that follows the whole path.
+    pub(crate) by_path: Option<hot::Walk>,
     /// Sequence number of the last request that was answered.
     pub(crate) answered: RequestSeq,
     /// [`State::lock_losses`] when it began.
@@ -54,7 +56,7 @@ impl Op {
             (identity.map_or_else(|| caller.told(), Identity::caller), core.state.lock_losses)
         });
         let body = RequestBody { caller: told, request: Request::Renew };
-        Op { cx, slot, caller, body, by_ways: None, answered: RequestSeq(0), lock_losses }
+        Op { cx, slot, caller, body, by_ways: None, by_path: None, answered: RequestSeq(0), lock_losses }
     }
 
     /// Whether an open(2) that creates comes in two halves.
@@ -144,13 +146,15 @@ impl Op {
         for _ in 0..CALLER_ROUNDS_MAX {
             let to = self.with(|core| core.state.shard_at(at));
             let made_at = self.made_at(to)?;
-            if made_at.is_none()
-                && let Some(walk) = self.with(|core| hot::walk(core, &self.body.request))
+            let walk = match self.by_path.take() {
+                None if made_at.is_none() => self.with(|core| hot::walk(core, &self.body.request)),
+                path => path,
+            };
+            // Boxed, because most requests ask no switch.
+            if let Some(walk) = walk
+                && let Some(reply) = Box::pin(self.ask_switch(&walk, (to, at), made_at)).await?
             {
-                // Boxed, because most requests ask no switch.
-                if let Some(reply) = Box::pin(self.ask_switch(&walk, to, at)).await? {
-                    return Ok(reply);
-                }
+                return Ok(reply);
             }
             self.with(|core| exact::begin_request(core, touched));
             let answered = self
@@ -168,15 +172,9 @@ impl Op {
             self.answered = seq;
             let reply = packet.body::<Reply>().map_err(|_| Errno::EIO)?;
             let reply = self.with(|core| hot::told(core, &self.body.request, reply))?;
-            match self.with(|core| core.state.take_ticket(reply)).ok_or(Errno::EIO)? {
-                Reply::Failed { errno } => return Err(errno),
-                Reply::Refused { .. } => return Err(Errno::EPERM),
+            let reply = self.with(|core| core.state.take_ticket(reply)).ok_or(Errno::EIO)?;
+            match self.understood(to, reply)? {
                 Reply::NeedCaller { gids, caps } => Box::pin(self.read_caller(&gids, caps)).await?,
-                Reply::Behind { now, dirs } => {
-                    let shard = to.as_shard().ok_or(Errno::EIO)?;
-                    self.with(|core| core.state.ways.behind(shard, now, dirs.as_deref()));
-                    return Err(Errno::ERESTART);
-                }
                 reply => {
                     self.with(|core| kept::note(core, &self.body.request.describe(), &packet, &reply));
                     return Ok(if let Reply::CreatedLent { .. } = reply { reply } else { reply.plain() });
@@ -186,11 +184,31 @@ impl Op {
         Err(Errno::EACCES)
     }
 
+    /// What a shard says to a request, unless it refuses that.
+    fn understood(&self, to: NodeId, reply: Reply) -> Result<Reply, Errno> {
+        match reply {
+            Reply::Failed { errno } => Err(errno),
+            Reply::Refused { .. } => Err(Errno::EPERM),
+            Reply::Behind { now, dirs } => {
+                let shard = to.as_shard().ok_or(Errno::EIO)?;
+                self.with(|core| core.state.ways.behind(shard, now, dirs.as_deref()));
+                Err(Errno::ERESTART)
+            }
+            reply => Ok(reply),
+        }
+    }
+
     /// Asks the switch, which passes on to the home what it does not answer; nothing if the home is to be asked directly.
-    async fn ask_switch(&mut self, walk: &hot::Walk, to: NodeId, at: HashSlot) -> Result<Option<Reply>, Errno> {
+    async fn ask_switch(
+        &mut self,
+        walk: &hot::Walk,
+        (to, at): (NodeId, HashSlot),
+        made_at: Option<Position>,
+    ) -> Result<Option<Reply>, Errno> {
         let make = |core: &mut Core<State>, _: NodeId, seq| {
-            let packet = Packet::new(&header(core, MessageKind::Request, to, at, seq), &self.body);
-            walk.through(core, packet, &self.body.caller, to)
+            let mut header = header(core, MessageKind::Request, to, at, seq);
+            header.of_request_mut().into_iter().for_each(|asked| asked.made_at = made_at);
+            walk.through(core, Packet::new(&header, &self.body), &self.body.caller, to)
         };
         let Some(Answer::Packet(packet)) = self.call_until(to, hot::PATIENCE_US, make).await? else {
             self.with(hot::silent);
@@ -204,8 +222,7 @@ impl Op {
                 Some(self.with(|core| hot::told(core, request, reply))?)
             }
         };
-        match reply {
-            Some(Reply::Failed { errno }) => Err(errno),
+        match reply.map(|reply| self.understood(to, reply)).transpose()? {
             Some(Reply::NeedCaller { gids, caps }) => {
                 self.read_caller(&gids, caps).await?;
                 Ok(None)

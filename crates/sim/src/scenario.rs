@@ -96,6 +96,11 @@ impl Scenario {
         Scenario::of(WorldConfig { form: Form::Network, cache: true, ..calm(shards) })
     }
 
+    /// The same with a switch that has a cache, and a path node.
+    pub fn with_cache_and_paths(shards: u16) -> Scenario {
+        Scenario::of(WorldConfig { form: Form::Network, cache: true, path_nodes: 1, ..calm(shards) })
+    }
+
     /// The same with a switch that has a cache, and files whose writes data nodes answer.
     pub fn with_cache_and_parts(shards: u16) -> Scenario {
         let of_cache = WorldConfig { form: Form::Network, cache: true, ..calm(shards) };

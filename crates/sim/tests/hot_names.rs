@@ -30,7 +30,7 @@ impl Two {
 
     fn of(mut sc: Scenario) -> Two {
         let root = sc.world.add_session(&[Caller::default()]);
-        let other = sc.world.add_session(&[Caller::new(1_000, 1_000)]);
+        let other = sc.world.add_keeping_session(&[Caller::new(1_000, 1_000)], 1 << 20);
         let mut two = Two { sc, root, other };
         two.make_directory(InodeId::ROOT, "first", 0o755);
         two.lookup(InodeId::ROOT, "first").expect("it is there");
@@ -238,4 +238,48 @@ fn a_file_that_a_data_node_answers_for_is_not_lent() {
         }
     }
     assert!(two.answered() > 0, "it is lent now and then");
+}
+
+/// C-9: a client that keeps ways asks the switch for a whole path, and the switch looks at each directory on it, whatever the client knows.
+#[test]
+fn a_path_is_followed_by_the_switch_alone() {
+    let mut two = Two::of(Scenario::with_cache_and_paths(2));
+    let dir = two.make_directory(InodeId::ROOT, "dir", 0o755);
+    let below = two.make_directory(dir, "below", 0o755);
+    let file = two.make_file(below, "file");
+    let names: Vec<Name> = ["dir", "below", "file"].map(name).to_vec();
+    let follow = |two: &mut Two| {
+        let resolve = FsOp::Resolve { from: InodeId::ROOT, names: names.clone(), look: true, kept: true };
+        match two.asks(resolve) {
+            Ok(FsReply::Attr { attr, .. } | FsReply::Entry(attr)) => Some((attr.id, attr.mode)),
+            // Who may not go on is told how far the path node goes.
+            Ok(FsReply::Resolved { .. }) | Err(Errno::EACCES) => None,
+            other => panic!("{other:?}"),
+        }
+    };
+    let until_answered = |two: &mut Two, expected: Option<(InodeId, u16)>| {
+        for _ in 0..1_000 {
+            let answered = two.answered();
+            assert_eq!(follow(two), expected);
+            if two.answered() > answered {
+                return;
+            }
+            two.sc.go_on_for(10_000_000);
+        }
+        panic!("the path is never followed by the switch");
+    };
+    until_answered(&mut two, Some((file, 0o644)));
+    assert_eq!(two.counted("names_cached"), 4, "the root, two directories and the file");
+    let requests = two.sc.hold(|m| m.request().is_some() && !m.wants_switch() && m.to().as_session().is_none());
+    assert_eq!(follow(&mut two), Some((file, 0o644)));
+    assert_eq!(two.sc.world.held(requests), 0);
+    two.sc.let_go(requests);
+    two.change_mode(file, 0o600);
+    assert_eq!(follow(&mut two), Some((file, 0o600)));
+    two.change_mode(dir, 0o700);
+    assert_eq!(follow(&mut two), None);
+    two.sc.go_on_for(50_000_000);
+    assert_eq!(follow(&mut two), None, "the switch has the directory again, as it is now");
+    two.change_mode(dir, 0o711);
+    until_answered(&mut two, Some((file, 0o600)));
 }

@@ -35,6 +35,7 @@ pub(crate) fn inspect(core: &mut Core, dir: InodeId) -> Vec<(&'static str, u64)>
     let state = &core.state;
     let mut all = Vec::new();
     inode.iter().for_each(|inode| writes(inode, &mut all));
+    all.extend(state.cached.entry(dir).map(|answers| ("answered_by_switch", u64::from(answers))));
     all.extend(state.lent.of(dir).map(|lending| ("merge_part", lending.number)));
     if let Some(inode) = inode.filter(|inode| inode.kind == Kind::Directory) {
         all.push(("owner", 1));

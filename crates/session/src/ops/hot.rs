@@ -6,6 +6,7 @@
 use crate::op::Op;
 use crate::planted::{self, Planted};
 use crate::state::{Job, State};
+use crate::ways::Led;
 use hashbrown::HashMap;
 use onpath_kernel::{Core, Need, Now};
 use onpath_wire::attr::flag;
@@ -14,7 +15,7 @@ use onpath_wire::caller::{Caller, Over, cap};
 use onpath_wire::errno::Errno;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{Generation, InodeId, NodeId, RecordSeq, RequestSeq, Stamp, TrackingEpoch};
-use onpath_wire::innet::cache::{Asker, CacheResult, Purpose, wants};
+use onpath_wire::innet::cache::{Asker, CacheResult, LEVELS_MAX, Purpose, wants};
 use onpath_wire::innet::{Cache, InNet};
 use onpath_wire::limits::{CACHE_PERIOD_MS, HOT_NAMES_MAX, WANTED_NAMES_MAX};
 use onpath_wire::name::Name;
@@ -219,18 +220,57 @@ pub(crate) fn walk(core: &mut Core<State>, request: &Request) -> Option<Walk> {
         _ => return None,
     };
     let (switch, epoch) = (hot.switch, hot.epoch);
-    let (above, last) = (levels.first()?.1, levels.last()?.1);
-    if !hot.goes(above.min(last)) {
+    goes(core, Walk { switch, epoch, start, levels, purpose, btime })
+}
+
+/// How a path from the root goes by the switch, if all directories on it are known by name and lead to this one. The switch looks at each.
+pub(crate) fn path(
+    core: &mut Core<State>,
+    caller: &Caller,
+    (from, names): (InodeId, &[Name]),
+    dir: InodeId,
+) -> Option<Walk> {
+    if from != InodeId::ROOT || names.len() > LEVELS_MAX || !core.state.hot.is_on(core.now) {
         return None;
     }
-    if above == 0
-        && last != 0
-        && let Request::Lookup { parent, .. } = request
+    let placement = core.state.config.map.placement();
+    let (last, above) = names.split_last()?;
+    let (mut parent, mut levels) = (from, Levels::new());
+    for (place, name) in above.iter().enumerate() {
+        let key = placement.cache_key(parent, name.as_bytes());
+        if !core.state.hot.keys.contains_key(&key) {
+            let Led::To(id, _) = core.state.ways.follow(caller, from, &names[..=place]) else { return None };
+            core.state.hot.learn(id, Found { parent, name: name.clone(), key, token: 0, btime: 0 });
+        }
+        let hot = &core.state.hot;
+        parent = *hot.keys.get(&key)?;
+        levels.push((key, hot.found.get(&parent)?.token));
+    }
+    let hot = &core.state.hot;
+    let key = placement.cache_key(parent, last.as_bytes());
+    let found = hot.keys.get(&key).and_then(|id| hot.found.get(id));
+    levels.push((key, found.map_or(0, |found| found.token)));
+    let btime = found.map_or(0, |found| found.btime);
+    let (switch, epoch, start) = (hot.switch, hot.epoch, InodeId(0));
+    let walk = (parent == dir).then_some(Walk { switch, epoch, start, levels, purpose: Purpose::Lookup, btime })?;
+    goes(core, walk)
+}
+
+/// Whether this question goes by the switch now; one that lacks tokens of directories alone hears of one more.
+fn goes(core: &mut Core<State>, walk: Walk) -> Option<Walk> {
+    let (last, above) = walk.levels.split_last()?;
+    let without = above.iter().find(|(_, token)| *token == 0).map(|(key, _)| *key);
+    let hot = &mut core.state.hot;
+    if !hot.goes(if without.is_some() { 0 } else { last.1 }) {
+        return None;
+    }
+    if last.1 != 0
+        && let Some(dir) = without.and_then(|key| hot.keys.get(&key).copied())
         && !std::mem::replace(&mut hot.hears, true)
     {
-        core.start(Job::HearToken { dir: *parent });
+        core.start(Job::HearToken { dir });
     }
-    Some(Walk { switch, epoch, start, levels, purpose, btime })
+    Some(walk)
 }
 
 impl Walk {

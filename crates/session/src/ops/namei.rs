@@ -5,7 +5,7 @@ use crate::fs::{FsReply, FsResult, WaysAt};
 use crate::limits::CALLER_ROUNDS_MAX;
 use crate::op::{Op, done, entry};
 use crate::ops::attr::seen;
-use crate::ops::halves;
+use crate::ops::{halves, hot};
 use crate::state::Job;
 use crate::ways::Led;
 use onpath_wire::attr::{AttrWire, flag};
@@ -49,6 +49,7 @@ pub(crate) async fn resolve(op: &mut Op, from: InodeId, names: Vec<Name>, look: 
             return Ok(FsReply::Resolved { dir, names: count, by_ways: Some(at) });
         };
         op.by_ways = Some(at);
+        op.by_path = op.with(|core| hot::path(core, op.told(), (from, &names), dir));
         let site = op.with(|core| core.state.shard_at(core.state.config.map.site(dir, last.as_bytes())));
         match op.ask(Request::Lookup { parent: dir, name: last.clone() }).await {
             Err(Errno::ERESTART) => {}

@@ -1,7 +1,7 @@
 //! Rules of paths, each removed once, and missed by the exploration of a small situation of paths.
 
-use super::planted;
 use super::table::by_schedules;
+use super::{of_sessions_by_seeds, planted};
 use onpath_meta::planted::{Planted, plant};
 use onpath_path::Planted as OfPath;
 use onpath_session::Planted as OfSession;
@@ -57,7 +57,7 @@ pub(crate) fn of_homes() -> impl Iterator<Item = Planted> {
 
 #[test]
 fn exploration_misses_every_rule_of_paths() {
-    let (mut of_paths, mut of_sessions) = (BTreeSet::new(), BTreeSet::new());
+    let (mut of_paths, mut of_sessions) = (BTreeSet::new(), of_sessions_by_seeds().collect::<BTreeSet<_>>());
     for (_, removed, ..) in MEANS {
         match removed {
             Removed::Path(bug) => _ = of_paths.insert(format!("{bug:?}")),
