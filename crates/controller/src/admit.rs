@@ -123,7 +123,8 @@ async fn lend(cx: &Cx<State>, (parent, name): &CachedName, epoch: u16, entry: En
     let Entry { token, number, .. } = entry;
     let site = cx.with(|core| site(core, *parent, name.as_ref()))?;
     let make = |core: &mut Core<State>, _: NodeId, seq| {
-        let body = Peer::Lend { parent: *parent, name: name.clone(), token, number, epoch };
+        let switch = core.state.switch.map_or(0, |switch| switch.number() as u16);
+        let body = Peer::Lend { parent: *parent, name: name.clone(), token, number, epoch, switch };
         Packet::new(&core.state.header(MessageKind::Peer, seq), &body)
     };
     let deadline_us = cx.with(|core| core.now.mono_us) + PATIENCE_US;

@@ -7,7 +7,7 @@ use crate::state::{ControllerConfig, Job, State};
 use onpath_kernel::{Core, Cx, Gauge, Input, Kernel, Now, Output, Role};
 use onpath_wire::cached::CachedName;
 use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{InodeId, NodeClass, RequestSeq};
+use onpath_wire::ids::{InodeId, NodeClass, NodeId, RequestSeq};
 use onpath_wire::innet::cache::CacheResult;
 use onpath_wire::innet::{Cache, InNet};
 use onpath_wire::limits::{LENT_NAMES_MAX, OPERATIONS_MAX};
@@ -24,11 +24,11 @@ pub enum ControllerIn {
         /// The name; none for the root.
         name: Option<Name>,
     },
-    /// The switch shall answer from its cache from now on, or not any more.
-    On(bool),
+    /// This switch shall answer from its cache from now on, or none.
+    Switch(Option<NodeId>),
 }
 
-/// A controller.
+/// A controller, beside the coordinator.
 pub struct Controller {
     kernel: Kernel<State>,
     started: bool,
@@ -103,7 +103,7 @@ impl Role for Controller {
             match input {
                 Input::Packet(packet) => receive(core, packet),
                 Input::Own(ControllerIn::Admit { parent, name }) => admit::wanted(core, (parent, name)),
-                Input::Own(ControllerIn::On(on)) => lease::set_on(core, on),
+                Input::Own(ControllerIn::Switch(switch)) => lease::set_switch(core, switch),
                 Input::Tick | Input::Durable(_) => {}
             }
         });

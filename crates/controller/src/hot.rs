@@ -56,7 +56,7 @@ pub(crate) async fn learn(cx: &Cx<State>, read: &Read) {
 /// What a session says that names with these keys are.
 async fn ask(cx: &Cx<State>, session: NodeId, epoch: u16, keys: Vec<u64>) -> Option<Vec<NameIn>> {
     let make = |core: &mut Core<State>, _: NodeId, seq: RequestSeq| {
-        let body = Peer::CacheOn { epoch, wanted: keys.clone() };
+        let body = on(core, epoch, keys.clone());
         Packet::new(&core.state.header(MessageKind::Peer, seq), &body)
     };
     let deadline_us = cx.with(|core| core.now.mono_us) + PATIENCE_US;
@@ -121,9 +121,14 @@ pub(crate) async fn count(cx: &Cx<State>, epoch: u16) {
     }
 }
 
+fn on(core: &Core<State>, epoch: u16, wanted: Vec<u64>) -> Peer {
+    let switch = core.state.switch.map_or(0, |switch| switch.number() as u16);
+    Peer::CacheOn { switch, epoch, wanted }
+}
+
 /// A session is answered from now on.
 pub(crate) fn tell(core: &mut Core<State>, session: NodeId) {
-    let body = Peer::CacheOn { epoch: core.state.lease.epoch, wanted: vec![] };
+    let body = on(core, core.state.lease.epoch, vec![]);
     let packet = Packet::new(&core.state.header(MessageKind::Peer, RequestSeq(0)), &body);
     core.send_after(session, packet, RecordSeq(0), Need::ByDestination);
 }

@@ -14,24 +14,27 @@ use onpath_wire::peer::Peer;
 /// How often the lease is renewed, microseconds.
 const RENEW_US: u64 = CACHE_LEASE_MS * 1_000 / 3;
 
-/// By which who keeps the lease waits until the switch shall answer.
-const ON: u64 = 2;
+/// By which who keeps the lease waits for another switch.
+const SWITCH: u64 = 2;
 
-/// Whether the switch shall answer.
-pub(crate) fn set_on(core: &mut Core<State>, on: bool) {
-    core.state.config.on = on;
-    core.wake(ON);
+/// Another switch shall answer, or none.
+pub(crate) fn set_switch(core: &mut Core<State>, switch: Option<NodeId>) {
+    core.state.config.switch = switch;
+    core.wake(SWITCH);
 }
 
 /// Keeps the lease, and lists the sessions that live.
 pub(crate) async fn keep(cx: &Cx<State>) {
     loop {
-        if !cx.with(|core| core.state.config.on) {
-            // Who does not hear of it is not answered any more when the lease is over.
+        if cx.with(|core| core.state.switch != core.state.config.switch) {
+            // If the one of before does not hear of it, its lease ends.
             command(cx, CacheCommand::End).await;
-            cx.with(|core| core.state.end_epoch());
-            cx.until(ON, |core| core.state.config.on.then_some(())).await;
+            cx.with(|core| {
+                core.state.end_epoch();
+                core.state.switch = core.state.config.switch;
+            });
         }
+        cx.until(SWITCH, |core| core.state.config.switch.map(drop)).await;
         let since_us = cx.with(|core| core.now.mono_us);
         if let Some(status) = command(cx, CacheCommand::Status).await {
             renew(cx, status).await;

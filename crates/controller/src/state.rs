@@ -26,8 +26,8 @@ pub const THRESHOLD: u16 = 8;
 pub struct ControllerConfig {
     /// Its address.
     pub node: NodeId,
-    /// The switch beside which it stands.
-    pub switch: NodeId,
+    /// The switch that shall answer from its cache; none: none shall.
+    pub switch: Option<NodeId>,
     /// Low half of the fsid.
     pub cluster: u32,
     /// Where the coordinator is, and how many shards there are.
@@ -36,8 +36,6 @@ pub struct ControllerConfig {
     pub shards: u16,
     /// This start: larger than those before.
     pub term: Term,
-    /// Whether the switch shall answer from its cache.
-    pub on: bool,
     /// Entries that the cache has, at most 2^16.
     pub entries: u32,
     /// A name is given an entry that is missed more often in a period ([`CACHE_PERIOD_MS`](onpath_wire::limits::CACHE_PERIOD_MS)).
@@ -101,6 +99,8 @@ pub(crate) struct Counters {
 pub(crate) struct State {
     pub(crate) config: ControllerConfig,
     pub(crate) lease: Lease,
+    /// The switch that is spoken with.
+    pub(crate) switch: Option<NodeId>,
     /// Where names are, as the coordinator has said with the first lease.
     pub(crate) placement: Option<Placement>,
     /// Names that have an entry.
@@ -130,6 +130,7 @@ impl State {
         State {
             config,
             lease: Lease::default(),
+            switch: None,
             placement: None,
             names: BTreeMap::new(),
             tokens: BTreeMap::new(),
@@ -197,13 +198,16 @@ impl Protocol for State {
 /// Gives the switch a command; what it says, unless it is silent. One at a time, since the switch executes none that is older than another.
 pub(crate) async fn command(cx: &Cx<State>, command: CacheCommand) -> Option<CacheStatus> {
     cx.until(TURN, |core| (!std::mem::replace(&mut core.state.speaks, true)).then_some(())).await;
-    let switch = cx.with(|core| core.state.config.switch);
+    let switch = cx.with(|core| core.state.switch);
     let make = |core: &mut Core<State>, _: NodeId, seq| {
         let command = SwitchCommand::Cache { command: command.clone() };
         Packet::new(&core.state.header(MessageKind::Switch, seq), &command)
     };
     let deadline_us = cx.with(|core| core.now.mono_us) + PATIENCE_US;
-    let answer = cx.call_all(&[switch], deadline_us, make).await.pop();
+    let answer = match switch {
+        Some(switch) => cx.call_all(&[switch], deadline_us, make).await.pop(),
+        None => None,
+    };
     cx.with(|core| {
         core.state.speaks = false;
         core.wake(TURN);

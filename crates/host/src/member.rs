@@ -9,7 +9,7 @@ use crate::roles::add_controller;
 use crate::server::{Server, ServerBuilder, ServerError, ServerOptions, Sessions};
 use crate::sys;
 use crate::udp::{
-    ClusterIs, Endpoint, EndpointConfig, EndpointHooks, HostIs, JoinError, Keys, UdpError, Wait, ask_next,
+    COORDINATOR, ClusterIs, Endpoint, EndpointConfig, EndpointHooks, HostIs, JoinError, Keys, UdpError, Wait, ask_next,
     endpoint_of_host,
 };
 use onpath_controller::{Controller, ControllerIn};
@@ -17,7 +17,7 @@ use onpath_meta::Shard;
 use onpath_switch::{Command, Elsewhere, Switch, SwitchConfig};
 use onpath_wire::disk::superblock::Superblock;
 use onpath_wire::identity::Holder;
-use onpath_wire::ids::{NodeId, SessionNumber, ShardId, Term};
+use onpath_wire::ids::{NodeId, SessionNumber, Term};
 use onpath_wire::secrets::{Pass, PassKey, Placement};
 use onpath_wire::tracking::{Form, Switches};
 use std::collections::BTreeSet;
@@ -53,8 +53,8 @@ pub struct MemberConfig {
     pub keys: Option<Keys>,
     /// How it waits for messages.
     pub wait: Wait,
-    /// Whether the switch of this host answers hot metadata from its cache.
-    pub cache: bool,
+    /// Number of the switch that answers hot metadata from its cache; the host that has the coordinator sees to it.
+    pub cache: Option<u16>,
     /// The switch of this host, if it has one that is not this process.
     pub kernel_switch: Option<Box<dyn KernelSwitch>>,
 }
@@ -104,8 +104,6 @@ pub enum MemberError {
     },
 }
 
-/// Where the coordinator of every cluster is: slots are spread evenly, and it has the first one.
-const COORDINATOR: ShardId = ShardId(0);
 /// How long a host whose directory is lost waits for another one.
 const BEGIN_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -134,7 +132,7 @@ pub struct Member {
     node: Arc<Node>,
     endpoint: Endpoint,
     cluster: Arc<RwLock<ClusterIs>>,
-    /// Beside the switch of this host, if that can have one.
+    /// Beside the coordinator, if this host has that.
     controller: Option<Port<Controller>>,
     /// Directories shall be tracked by switches.
     network: Arc<AtomicBool>,
@@ -147,6 +145,8 @@ impl Member {
         let MemberConfig { bind, cluster, hosts, keys, wait, cache, kernel_switch, .. } = config;
         let (fsid, shards) = (cluster.fsid, cluster.shards);
         let (switch_port, shapes) = (switch_port(&hosts, number), Arc::new(OnceLock::new()));
+        let has_coordinator =
+            hosts.iter().any(|(host, _)| host.number == number && host.shards.contains(&COORDINATOR.0));
         let kernel_switch = kernel_switch.map(|switch| Controlled(Arc::new(Mutex::new(switch))));
         let cluster = Arc::new(RwLock::new(cluster));
         let (known, shard, passes) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::new()), Arc::new(OnceLock::new()));
@@ -189,15 +189,14 @@ impl Member {
             builder.add(config.node, Switch::elsewhere(config, Box::new(elsewhere)), NoEffects);
             None
         };
-        let add_controller = |builder: &mut NodeBuilder| {
-            let switch = (NodeId::switch(number), fsid as u32);
-            switch_port.map(|_| add_controller(builder, switch, (shards, COORDINATOR), cache))
-        };
         let (server, node, switch, controller) = match part {
             Some((path, format)) => {
                 let begin = if replaces { begin(number, &places, asked_with.as_ref())? } else { Next::default() };
                 let mut builder = ServerBuilder::open_part(&path, &format, begin, path_nodes, options, watcher)?;
-                let controller = add_controller(&mut builder.builder);
+                let of_map = (shards, COORDINATOR);
+                let of_host = (number, fsid as u32);
+                let controller = has_coordinator
+                    .then(|| add_controller(&mut builder.builder, of_host, of_map, cache.map(NodeId::switch)));
                 let switch = add_switch(&mut builder.builder);
                 let server = builder.start()?;
                 let Superblock { secrets, dir, .. } = server.dir.superblock();
@@ -225,8 +224,7 @@ impl Member {
                 let mut builder = NodeBuilder::new();
                 builder.among_others();
                 let switch = add_switch(&mut builder);
-                let controller = add_controller(&mut builder);
-                (None, builder.start(Commit::Interval(1), None, Arc::new(NoJournal)), switch, controller)
+                (None, builder.start(Commit::Interval(1), None, Arc::new(NoJournal)), switch, None)
             }
         };
         let network = Arc::new(AtomicBool::new(options.tracking.form == Form::Network));
@@ -265,9 +263,10 @@ impl Member {
         }
     }
 
-    /// The switch of this host shall answer hot metadata from its cache from now on, or not any more.
-    pub fn set_cache(&self, on: bool) {
-        self.controller.iter().for_each(|controller| self.node.submit(controller, ControllerIn::On(on)));
+    /// The switch of this number shall answer hot metadata from its cache from now on, or none.
+    pub fn set_cache(&self, switch: Option<u16>) {
+        let switch = switch.map(NodeId::switch);
+        self.controller.iter().for_each(|controller| self.node.submit(controller, ControllerIn::Switch(switch)));
     }
 
     /// What is to be told other keys of the cluster, if it seals messages.
@@ -328,6 +327,12 @@ impl Elsewhere for Controlled {
     }
     fn visibility(&self) -> Option<(u16, bool)> {
         self.lock().visibility()
+    }
+    fn cache(&self) -> Option<(u16, u32)> {
+        self.lock().cache()
+    }
+    fn hits(&self, index: u32) -> u32 {
+        self.lock().hits(index)
     }
     fn counters(&self) -> Vec<(&'static str, u64)> {
         self.lock().counters()

@@ -99,17 +99,17 @@ impl HostedRole for Switch {
     }
 }
 
-/// Adds the controller that stands beside a switch of this process, which answers from its cache if it is `on`. Nothing that was sent to a
-/// controller of another process comes to it, so that all have the same term.
+/// Adds the controller of the host that has the coordinator. Nothing that was sent to a controller of another process comes to it, so that all
+/// have the same term.
 pub fn add_controller(
     builder: &mut NodeBuilder,
-    (switch, cluster): (NodeId, u32),
+    (host, cluster): (u16, u32),
     (shards, coordinator): (u16, ShardId),
-    on: bool,
+    switch: Option<NodeId>,
 ) -> Port<Controller> {
-    let node = NodeId::controller(switch.number() as u16);
+    let node = NodeId::controller(host);
     let (term, entries, threshold) = (Term(1), 1 << CACHE_BITS, THRESHOLD);
-    let config = ControllerConfig { node, switch, cluster, coordinator, shards, term, on, entries, threshold };
+    let config = ControllerConfig { node, switch, cluster, coordinator, shards, term, entries, threshold };
     builder.add(node, Controller::new(config), NoEffects)
 }
 

@@ -316,11 +316,11 @@ impl ServerBuilder {
         })
     }
 
-    /// Adds the controller of the switch of this process, which answers hot metadata from its cache from now on.
+    /// Adds a controller, by which the switch of this process answers hot metadata from its cache.
     pub fn add_controller(&mut self) {
         let superblock = self.dir.superblock();
         let of_map = (superblock.shards(), self.dir.shape().map.coordinator());
-        add_controller(&mut self.builder, (NodeId::SWITCH, superblock.fsid as u32), of_map, true);
+        add_controller(&mut self.builder, (0, superblock.fsid as u32), of_map, Some(NodeId::SWITCH));
     }
 
     /// What a session of this process is made from, which ends with it. The file system is whole.

@@ -38,6 +38,7 @@ pub(crate) struct Asked {
     pub(crate) token: u8,
     pub(crate) number: u32,
     pub(crate) epoch: u16,
+    pub(crate) switch: u16,
 }
 
 /// The entry of a name that leads to an inode.
@@ -52,6 +53,7 @@ struct Mark {
     /// The switch may have that fill, or get it.
     filled: bool,
     controller: NodeId,
+    switch: NodeId,
 }
 
 /// Names that are lent.
@@ -114,7 +116,7 @@ impl Cached {
     /// How the switch is asked for the name of an inode, if it is lent.
     pub(crate) fn hot(&self, id: InodeId) -> Option<Hot> {
         let mark = self.marks.get(&id)?;
-        Some(Hot { switch: mark.switch(), epoch: self.epoch, token: mark.token })
+        Some(Hot { switch: mark.switch, epoch: self.epoch, token: mark.token })
     }
 
     /// The mark of a name, for its next fill; none if a newer entry is known, or too many are lent.
@@ -132,7 +134,8 @@ impl Cached {
             return Err(NotLent::Older);
         }
         let Asked { token, number, from: controller, .. } = *asked;
-        let mark = Mark { name: asked.name.clone(), key, token, number, revision, filled: true, controller };
+        let (name, switch) = (asked.name.clone(), NodeId::switch(asked.switch));
+        let mark = Mark { name, key, token, number, revision, filled: true, controller, switch };
         self.marks.insert(id, mark.clone());
         Ok(mark)
     }
@@ -190,7 +193,7 @@ async fn invalidate(cx: &Cx, id: InodeId) {
         let make = |core: &mut Core, _: NodeId, seq: RequestSeq| {
             let of = EntryOf { key: mark.key, token: mark.token, number: mark.number, revision: mark.revision };
             let innet = InNet::invalidate(core.state.config.cluster, epoch, of, core.state.me());
-            core.state.peer_packet(seq, &Peer::Mark).through(mark.switch(), innet)
+            core.state.peer_packet(seq, &Peer::Mark).through(mark.switch, innet)
         };
         let deadline_us = cx.with(|core| core.now.mono_us) + ASKED_AGAIN_US;
         let answer = cx.call_all(&[me], deadline_us, make).await.pop().and_then(Answer::packet);
@@ -260,12 +263,6 @@ pub(crate) async fn refill(cx: &Cx, id: InodeId) {
     });
 }
 
-impl Mark {
-    fn switch(&self) -> NodeId {
-        NodeId::switch(self.controller.number() as u16)
-    }
-}
-
 /// Where a name leads, locked, and its key; nothing if it is not here, or its directory is not.
 async fn find(cx: &Cx, (parent, name): &CachedName) -> Result<Option<(InodeId, u64)>, ()> {
     let Some(name) = name else {
@@ -318,7 +315,7 @@ fn send(core: &mut Core, op: OpId, seq: RequestSeq, epoch: u16, mark: &Mark, val
     let of = EntryOf { key: mark.key, token: mark.token, number: mark.number, revision: mark.revision };
     let (cluster, home) = (core.state.config.cluster, core.state.config.shard);
     let innet = InNet::fill(cluster, epoch, of, value, home, mark.controller);
-    let packet = core.state.answer_packet(seq, &Peer::Done).through(mark.switch(), innet);
+    let packet = core.state.answer_packet(seq, &Peer::Done).through(mark.switch, innet);
     let after = if seq == RequestSeq(0) { core.reflects(op) } else { core.state.record_seq };
     core.send_after(mark.controller, packet, after, Need::Durable);
 }

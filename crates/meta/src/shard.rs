@@ -448,12 +448,12 @@ fn controller(core: &mut Core, header: &Header, peer: Peer) -> Result<(), onpath
         Peer::CacheLeaseAsk { epoch, numbers, registry } => {
             core.start(Job::CacheLease { from, seq, epoch, numbers, registry });
         }
-        Peer::Lend { parent, name, token, number, epoch } if token != 0 && number != 0 && epoch != 0 => {
+        Peer::Lend { parent, name, token, number, epoch, switch } if token != 0 && number != 0 && epoch != 0 => {
             let is_root = name.is_none();
             if is_root != (parent == InodeId::NONE) || is_root && !core.state.is_home(InodeId::ROOT) {
                 return Err(onpath_wire::WireError::Bad("a name to be lent"));
             }
-            core.start(Job::Lend(Box::new(Asked { from, seq, name: (parent, name), token, number, epoch })));
+            core.start(Job::Lend(Box::new(Asked { from, seq, name: (parent, name), token, number, epoch, switch })));
         }
         Peer::Evicted { parent, name, number, epoch } => cached::evicted(core, (parent, name), number, epoch),
         _ => return Err(onpath_wire::WireError::Bad("a question of a controller")),

@@ -21,13 +21,18 @@ pub(crate) struct InKernel {
 }
 
 impl InKernel {
-    /// Attaches the program to devices.
-    pub(crate) fn attach(cluster: u32, address: SocketAddr, port: u16, devices: &[String]) -> anyhow::Result<InKernel> {
+    /// Attaches the program to devices, with a cache if it `caches`.
+    pub(crate) fn attach(
+        cluster: u32,
+        (address, port): (SocketAddr, u16),
+        devices: &[String],
+        caches: bool,
+    ) -> anyhow::Result<InKernel> {
         let SocketAddr::V4(address) = address else {
             anyhow::bail!("xdp: the switch needs an IPv4 address, not {}", address.ip());
         };
-        // Nobody begins an epoch of its cache.
-        let program = Config { udp_port: port, cache_bits: 0, ..Config::whole(cluster) };
+        let whole = Config::whole(cluster);
+        let program = Config { udp_port: port, cache_bits: if caches { whole.cache_bits } else { 0 }, ..whole };
         let devices: Vec<&str> = devices.iter().map(String::as_str).collect();
         let switch = XdpSwitch::attach(XdpConfig { program, address: *address.ip() }, &devices);
         Ok(InKernel { switch: switch.context("xdp")?, ways: HashMap::new() })
@@ -58,7 +63,12 @@ fn logged<T, E: Display>(result: Result<T, E>) -> Option<T> {
 
 impl Elsewhere for InKernel {
     fn control(&mut self, command: &Command) -> bool {
-        logged(self.switch.control(command)).is_some()
+        let done = self.switch.control(command);
+        match command {
+            // Who asks for it looks at the answer, and asks again.
+            Command::Cache(_) => done.inspect_err(|error| tracing::debug!(%error, "the cache of the switch")).is_ok(),
+            _ => logged(done).is_some(),
+        }
     }
 
     fn tracking(&self) -> Option<(u16, bool)> {
@@ -67,6 +77,14 @@ impl Elsewhere for InKernel {
 
     fn visibility(&self) -> Option<(u16, bool)> {
         logged(self.switch.visibility()).map(|tracking| (tracking.epoch, tracking.complete))
+    }
+
+    fn cache(&self) -> Option<(u16, u32)> {
+        logged(self.switch.cache_epoch())
+    }
+
+    fn hits(&self, index: u32) -> u32 {
+        logged(self.switch.hits(index)).unwrap_or(0)
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -70,12 +70,12 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
             "who can read the datagrams of this cluster learns sizes and times of files that are written: visibility_clear_text = true"
         );
     }
-    let (sealed, caches) = (keys.is_some(), config.cache);
+    let (sealed, caches) = (keys.is_some(), config.cache.is_some());
     if caches && sealed {
         tracing::warn!(
             "who can read the datagrams of this cluster learns names' attributes that are asked for often: cache_clear_text = true"
         );
-    } else if cluster.cache == Some(host.number) && !caches {
+    } else if cluster.cache.is_some() && !caches {
         tracing::warn!(
             "the switch answers nothing from its cache, since messages are sealed: cache_clear_text = true would let it"
         );
@@ -105,7 +105,7 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
             Asked::Reload => {}
         }
         let now = Cluster::read(&args.config).map_err(anyhow::Error::from);
-        match now.and_then(|now| reload(&member, (host, sealed), &present, &now)) {
+        match now.and_then(|now| reload(&member, sealed, &present, &now)) {
             Ok(taken) => present = taken,
             Err(error) => {
                 tracing::error!(error = format!("{error:#}"), "the configuration is not taken; that of before goes on");
@@ -198,7 +198,7 @@ enum Asked {
 
 /// Takes from a configuration what can change while a host serves: how directories are tracked, the switches, and which of them has a cache.
 /// What is served then.
-fn reload(member: &Member, (host, sealed): (&Host, bool), before: &Cluster, now: &Cluster) -> anyhow::Result<Cluster> {
+fn reload(member: &Member, sealed: bool, before: &Cluster, now: &Cluster) -> anyhow::Result<Cluster> {
     ensure!(before.fsid() == now.fsid(), "it is of another file system");
     let taken = before.with_switches_of(now);
     if taken.told() != now.told() {
@@ -207,7 +207,7 @@ fn reload(member: &Member, (host, sealed): (&Host, bool), before: &Cluster, now:
     member.set_hosts(taken.told(), &addresses(&taken)?);
     tracing::info!(form = ?taken.tracking, switches = ?taken.switches(), "directories shall be tracked so");
     member.set_tracking(taken.tracking, taken.switches());
-    member.set_cache(taken.caches_at(host, sealed));
+    member.set_cache(taken.caches(sealed));
     Ok(taken)
 }
 
@@ -261,7 +261,7 @@ fn member(cluster: &Cluster, host: &Host) -> anyhow::Result<MemberConfig> {
         bind: resolved(host)?,
         cluster: cluster.told(),
         hosts,
-        cache: cluster.caches_at(host, keys.is_some()),
+        cache: cluster.caches(keys.is_some()),
         keys,
         wait: host.wait,
         kernel_switch: kernel_switch(cluster, host, resolved(host)?)?,
@@ -271,7 +271,8 @@ fn member(cluster: &Cluster, host: &Host) -> anyhow::Result<MemberConfig> {
 /// The switch of the host in the kernel, if that is where it is.
 fn kernel_switch(cluster: &Cluster, host: &Host, address: SocketAddr) -> anyhow::Result<Option<Box<dyn KernelSwitch>>> {
     let Some(port) = host.switch_port.filter(|_| !host.xdp.is_empty()) else { return Ok(None) };
-    Ok(Some(Box::new(InKernel::attach(cluster.fsid() as u32, address, port, &host.xdp)?)))
+    let caches = cluster.cache == Some(host.number);
+    Ok(Some(Box::new(InKernel::attach(cluster.fsid() as u32, (address, port), &host.xdp, caches)?)))
 }
 
 /// A host as others are told of it.

@@ -1,5 +1,6 @@
 //! `onpath bench` on small numbers: what it reports, what it refuses, and that it leaves nothing behind.
 
+mod cache;
 mod model;
 mod writes;
 

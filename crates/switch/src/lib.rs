@@ -44,6 +44,10 @@ pub trait Elsewhere: Send {
     fn tracking(&self) -> Option<(u16, bool)>;
     /// The same of the visibility table.
     fn visibility(&self) -> Option<(u16, bool)>;
+    /// The epoch of the cache, and what its clock shows.
+    fn cache(&self) -> Option<(u16, u32)>;
+    /// How often the entry at an index of the cache has answered in this period.
+    fn hits(&self, index: u32) -> u32;
     /// Named counters.
     fn counters(&self) -> Vec<(&'static str, u64)>;
 }
@@ -229,8 +233,8 @@ impl Switch {
 
     /// Executes a command of the cache; false if it is refused, or in the middle of what it takes.
     fn cache(&mut self, from: NodeId, command: &CacheCommand) -> bool {
-        let Place::Here(program) = &mut self.program else { return false };
-        let mut all = |commands: &[Cached]| commands.iter().all(|&one| program.control(&Command::Cache(one)).is_ok());
+        let program = &mut self.program;
+        let mut all = |commands: &[Cached]| commands.iter().all(|&one| program.control(&Command::Cache(one)));
         let port = |session: NodeId| Port(session.0);
         match *command {
             CacheCommand::Status | CacheCommand::Hits { .. } => true,
@@ -249,14 +253,21 @@ impl Switch {
         }
     }
 
-    /// What the cache's control plane is told; nothing of a program that has no cache here.
+    /// What the cache's control plane is told; nothing of a program that cannot be asked.
     fn cache_status(&self, command: &CacheCommand, done: bool) -> Option<CacheStatus> {
-        let Place::Here(program) = &self.program else { return None };
+        let (epoch, tick) = match &self.program {
+            Place::Here(program) => (program.lease().epoch, self.tick),
+            Place::Elsewhere(program) => program.cache()?,
+        };
+        let hits = |at: u32| match &self.program {
+            Place::Here(program) => program.hits(at),
+            Place::Elsewhere(program) => program.hits(at),
+        };
         let hits = match command {
-            CacheCommand::Hits { indices } => indices.iter().take(HITS_MAX).map(|&at| program.hits(at)).collect(),
+            CacheCommand::Hits { indices } => indices.iter().take(HITS_MAX).map(|&at| hits(at)).collect(),
             _ => vec![],
         };
-        Some(CacheStatus { boot: self.config.boot, epoch: program.lease().epoch, tick: self.tick, done, hits })
+        Some(CacheStatus { boot: self.config.boot, epoch, tick, done, hits })
     }
 
     fn command(&mut self, header: &Header, command: &SwitchCommand) {

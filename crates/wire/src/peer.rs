@@ -462,6 +462,8 @@ wire_enum! {
             number: u32,
             /// The epoch.
             epoch: u16,
+            /// Number of the switch.
+            switch: u16,
         },
         /// Home → coordinator module: this epoch of the cache, or any, 0, is to be over (C-4). A call; answered `Done` when it is.
         57 => CacheEnd {
@@ -470,6 +472,8 @@ wire_enum! {
         },
         /// Controller → session: the switch answers it (C-2). A call; answered `CacheNames`.
         59 => CacheOn {
+            /// Its number.
+            switch: u16,
             /// The epoch.
             epoch: u16,
             /// Names are wanted that have these keys, at most [`WANTED_NAMES_MAX`](crate::limits::WANTED_NAMES_MAX).

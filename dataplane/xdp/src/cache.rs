@@ -65,6 +65,15 @@ impl XdpSwitch {
         Ok((epoch as u16, tick))
     }
 
+    /// How often the entry at an index has answered in this period (D-110).
+    ///
+    /// # Errors
+    /// There is no such index, or what the kernel says.
+    pub fn hits(&self, index: u32) -> Result<u32, XdpError> {
+        let counts = self.maps.counted.get(&index, 0).doing("reading what is counted")?;
+        Ok(layout::hits_of(&counts))
+    }
+
     /// Lets the clock stand at a tick, for vectors: a switch that serves must not.
     ///
     /// # Errors

@@ -30,6 +30,7 @@ pub use endpoint::{Endpoint, EndpointConfig, EndpointHooks};
 pub use hello::{ClusterIs, HostIs, HostStatus};
 pub use join::{JoinError, Joined, ask_inspection, ask_next, ask_report, ask_status, join};
 pub use onpath_transport::{EndpointId, Key, Keys, OwnedKey};
+pub(crate) use peers::COORDINATOR;
 #[cfg(feature = "fuzzing")]
 pub(crate) use receive::Datagrams;
 

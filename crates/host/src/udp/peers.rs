@@ -17,6 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 
 /// Clients that an endpoint knows at the same time; beyond, whoever greets is not answered.
 pub(super) const CLIENTS_MAX: usize = 1 << 16;
+/// Where the coordinator is: slots are spread evenly, and it has the first one.
+pub(crate) const COORDINATOR: ShardId = ShardId(0);
 /// Between two questions to the system for the longest datagram that gets to one peer, after one was too long, microseconds.
 const PATH_PAUSE_US: u64 = 10_000;
 /// Whoever was forgotten may come back in the same life of this process, and no datagram may have a number of before: numbers begin above
@@ -293,12 +295,14 @@ impl Peers {
     }
 }
 
-/// The roles of a host; a switch it may get, and a controller with it.
+/// The roles of a host; a switch it may get. Who has the coordinator has a controller.
 fn roles(host: &HostIs) -> Vec<NodeId> {
     let shards = host.shards.iter().map(|&shard| NodeId::shard(ShardId(shard)));
     let path = host.path.then(|| NodeId::path(host.number));
     let number = host.number;
-    shards.chain([NodeId::data(number), NodeId::switch(number), NodeId::controller(number)]).chain(path).collect()
+    let controller = host.shards.contains(&COORDINATOR.0).then(|| NodeId::controller(number));
+    let further = path.into_iter().chain(controller);
+    shards.chain([NodeId::data(number), NodeId::switch(number)]).chain(further).collect()
 }
 
 #[cfg(test)]

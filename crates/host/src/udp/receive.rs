@@ -13,8 +13,8 @@ use bytes::Bytes;
 use onpath_transport::{Delivered, Head, MAGIC as TRANSPORT_MAGIC, first_of, peek};
 use onpath_wire::codec::Wire;
 use onpath_wire::header::{Header, MessageKind};
-use onpath_wire::ids::{NodeId, RequestSeq, SessionNumber, ShardId};
-use onpath_wire::innet::{DirtySetOp, InNet, VisibilityOp, header_bytes};
+use onpath_wire::ids::{NodeClass, NodeId, RequestSeq, SessionNumber, ShardId};
+use onpath_wire::innet::{Cache, DirtySetOp, InNet, VisibilityOp, header_bytes};
 use onpath_wire::packet::Packet;
 use onpath_wire::report::MountReport;
 use smallvec::SmallVec;
@@ -138,11 +138,24 @@ impl Shared {
             InNet::Cache(header) if header.answers() && head.endpoint == self.config.me => {
                 return self.take_returned(batch, innet, &head, datagram, from);
             }
+            InNet::Cache(Cache::Read(_)) if NodeId(common.destination).class() == Some(NodeClass::Controller) => {
+                return self.take_report(batch, innet, from);
+            }
             _ => {}
         }
         if !self.take_from(batch, &head, datagram, Ok(innet)) {
             self.counts.strangers.fetch_add(1, Ordering::Relaxed); // whoever it is greets by the direct way
         }
+    }
+
+    /// What the switch misses often, as the controller hears of it. Nothing seals the header, so it is taken of a switch alone; what it says is
+    /// asked of who has asked the switch.
+    fn take_report(&self, batch: &mut Batch, innet: InNet, from: SocketAddr) {
+        let controller = NodeId(innet.common().destination);
+        if !self.node().has(controller) || !self.hosts.is_switch(from) {
+            return self.malformed();
+        }
+        batch.messages.push((controller, Packet::encoded(Vec::new(), Bytes::new()).through_switch(innet)));
     }
 
     /// A mark of this process has come back: what is behind the header was for somebody else, and is not looked at. Nothing seals the

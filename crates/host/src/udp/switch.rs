@@ -11,12 +11,10 @@ use super::ways::Ways;
 use super::{UdpError, session_of};
 use crate::node::{Node, Port};
 use crate::sys;
-use bytes::Bytes;
 use onpath_switch::{Sender, Switch};
 use onpath_transport::peek;
-use onpath_wire::ids::{NodeClass, NodeId};
-use onpath_wire::innet::{Cache, InNet, InNetBytes, header_bytes};
-use onpath_wire::packet::Packet;
+use onpath_wire::ids::NodeId;
+use onpath_wire::innet::{Cache, InNetBytes, header_bytes};
 use smallvec::SmallVec;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -34,10 +32,6 @@ impl Endpoint {
                 let now_us = sys::mono_us();
                 for (run, from) in inbox.received() {
                     for Copy { header, behind, to } in pass(shared, &node, &role, from, Datagrams(run)) {
-                        if reads(&header) && to.class() == Some(NodeClass::Controller) {
-                            report(&node, to, &header);
-                            continue;
-                        }
                         let endpoint = shared.peers.endpoint_of(to);
                         match endpoint.and_then(|to| shared.peers.with(to, |other| other.lock().address)) {
                             Some(place) => ways.push(&socket, now_us, place, &header, behind),
@@ -62,13 +56,6 @@ struct Copy<'a> {
 
 /// Copies of packets: two at most of each.
 type Copies<'a> = SmallVec<[Copy<'a>; 2]>;
-
-/// The controller beside the switch hears what that misses; the message behind the header is for somebody else.
-fn report(node: &Node, controller: NodeId, header: &InNetBytes) {
-    if let Ok(innet) = InNet::of_bytes(header) {
-        node.deliver(controller, Packet::encoded(Vec::new(), Bytes::new()).through_switch(innet));
-    }
-}
 
 /// Whether a packet asks the cache.
 fn reads(packet: &[u8]) -> bool {

@@ -2,6 +2,7 @@
 
 mod beside;
 mod builds;
+mod cache;
 mod cost;
 mod floor;
 mod forms;
@@ -48,6 +49,8 @@ enum BenchCommand {
     Forms(forms::FormsArgs),
     /// Compares who answers write(2) and when its home hears of it: latency, CPU, records, flushes; over UDP, in turn.
     Writes(writes::WritesArgs),
+    /// Compares looks at hot metadata that a switch answers with the same that shards answer: latency, CPU; over UDP, in turn.
+    Cache(cache::CacheArgs),
     /// Compares the indexes that a path node can have, in turn: memory, loads, lookups, renames.
     Index(index::IndexArgs),
     /// Compares what clients cost hosts by the keys that they have: none, one for any user, one with an owner; over UDP, in turn.
@@ -78,6 +81,7 @@ pub(crate) fn run(args: BenchArgs) -> anyhow::Result<()> {
         BenchCommand::Paths(args) => paths::run(&args),
         BenchCommand::Forms(args) => forms::run(&args),
         BenchCommand::Writes(args) => writes::run(&args),
+        BenchCommand::Cache(args) => cache::run(&args),
         BenchCommand::Index(args) => index::run(&args),
         BenchCommand::Keys(args) => keys::run(&args),
         BenchCommand::Echo(args) => net::serve_echo(&args),

@@ -216,9 +216,9 @@ impl Cluster {
         self.visibility_clear_text && self.writes == Writes::Visible && self.tracking == Form::Network
     }
 
-    /// Whether the switch of a host answers hot metadata from its cache; `sealed`: messages are sealed, but not what a switch reads.
-    pub(crate) fn caches_at(&self, host: &Host, sealed: bool) -> bool {
-        self.cache == Some(host.number) && (!sealed || self.cache_clear_text)
+    /// Number of the switch that answers hot metadata from its cache; `sealed`: messages are sealed, but not what a switch reads.
+    pub(crate) fn caches(&self, sealed: bool) -> Option<u16> {
+        self.cache.filter(|_| !sealed || self.cache_clear_text)
     }
 
     /// Reads and checks a configuration.

@@ -60,24 +60,29 @@ fn what_is_asked_for_often_is_answered_by_the_switch() {
     cluster.stop();
 }
 
-/// Without its switch everything goes on, and with it again it answers. The configuration turns it off and on.
+/// Without its switch everything goes on, and with it again it answers.
 #[test]
 fn a_switch_with_a_cache_comes_and_goes() {
-    comes_and_goes("cluster::a_switch_with_a_cache_comes_and_goes", None);
+    comes_and_goes("cluster::a_switch_with_a_cache_comes_and_goes", None, false);
+}
+
+#[test]
+fn a_switch_in_the_kernel_with_a_cache_comes_and_goes() {
+    comes_and_goes("cluster::a_switch_in_the_kernel_with_a_cache_comes_and_goes", None, true);
 }
 
 /// With keys, if who serves the cluster says that attributes may be read on the way.
 #[test]
 fn a_switch_answers_where_clients_have_keys() {
-    comes_and_goes("cluster::a_switch_answers_where_clients_have_keys", Some("the.key"));
+    comes_and_goes("cluster::a_switch_answers_where_clients_have_keys", Some("the.key"), false);
 }
 
-fn comes_and_goes(test: &str, key: Option<&str>) {
+fn comes_and_goes(test: &str, key: Option<&str>, xdp: bool) {
     let Some(site) = Site::new(test) else { return };
     let key = key.map(|key| site.root().join(key));
     let of_key = key.iter().flat_map(|key| ["--key-file", key.to_str().expect("UTF-8")]);
     let init: Vec<&str> = ["--tracking", "network"].into_iter().chain(of_key).collect();
-    let shape = Shape { switches: 1, cache: Some(3), clear_text: key.is_some(), init: &init, ..Shape::default() };
+    let shape = Shape { switches: 1, xdp, cache: Some(3), clear_text: key.is_some(), init: &init, ..Shape::default() };
     let Some(mut cluster) = Cluster::start(test, &site, shape) else { return };
     let switch = cluster.servers();
     let (mounts, [of_one, of_other]) = mounted(&cluster, &site);

@@ -152,12 +152,12 @@ impl HotNames {
 
 /// A controller says that the switch answers, and asks for names.
 pub(crate) fn controller(core: &mut Core<State>, header: &Header, packet: &Packet) {
-    let Ok(Peer::CacheOn { epoch, wanted }) = packet.body() else { return };
+    let Ok(Peer::CacheOn { switch, epoch, wanted }) = packet.body() else { return };
     if header.kind() != MessageKind::Peer || epoch == 0 {
         return;
     }
     let now = core.now;
-    core.state.hot.answers(NodeId::switch(header.source.number() as u16), epoch, now);
+    core.state.hot.answers(NodeId::switch(switch), epoch, now);
     if header.seq != RequestSeq(0) {
         let known = wanted.iter().take(WANTED_NAMES_MAX).filter_map(|&key| core.state.hot.name_of(key));
         let body = Peer::CacheNames { names: known.collect() };

@@ -209,12 +209,11 @@ pub(super) fn controller_config(map: &ClusterMap) -> RoleConfig {
     let (node, switch) = (NodeId::controller(0), NodeId::switch(0));
     RoleConfig::Controller(ControllerConfig {
         node,
-        switch,
+        switch: Some(switch),
         cluster: 1,
         coordinator: map.coordinator(),
         shards: map.shards(),
         term: Term(0),
-        on: true,
         entries: CACHE_ENTRIES,
         threshold: THRESHOLD,
     })
