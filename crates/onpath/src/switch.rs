@@ -67,7 +67,7 @@ struct StatusArgs {
 
 #[derive(Args, Debug)]
 struct TopArgs {
-    /// The DIR of a running `onpath dev` or of the host that has the switch, or onpath://HOST[,HOST…]/.
+    /// The DIR of a running `onpath dev` or of the host with shard 0, or onpath://HOST[,HOST…]/.
     what: PathBuf,
     /// The key of the cluster, all of whose hosts are asked.
     #[arg(long, env = "ONPATH_KEY_FILE", value_name = "FILE")]

@@ -308,7 +308,7 @@ impl NodeId {
         NodeId(5 << 24 | u32::from(number))
     }
 
-    /// Address of the controller beside a switch.
+    /// Address of the controller of the host of this number, which has the coordinator.
     pub fn controller(number: u16) -> NodeId {
         NodeId(6 << 24 | u32::from(number))
     }
