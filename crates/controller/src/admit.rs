@@ -57,11 +57,12 @@ async fn admit_in(cx: &Cx<State>, what: &CachedName) -> bool {
     fill(cx, what, epoch, entry).await
 }
 
-/// Has the home of a name fill its entry once more, if it has one: that home may have forgotten it, since others had a part in the inode.
-pub(crate) async fn fill_again(cx: &Cx<State>, what: &CachedName, epoch: u16) {
+/// Has the home of a name fill its entry once more, which it may have forgotten, since others had a part in the inode; whether it is filled.
+pub(crate) async fn fill_again(cx: &Cx<State>, what: &CachedName, epoch: u16) -> bool {
     let entry = cx.with(|core| core.state.names.get(what).copied().filter(|_| core.state.lease.epoch == epoch));
-    if let Some(entry) = entry {
-        fill(cx, what, epoch, entry).await;
+    match entry {
+        Some(entry) => fill(cx, what, epoch, entry).await,
+        None => false,
     }
 }
 

@@ -42,9 +42,12 @@ pub(crate) async fn learn(cx: &Cx<State>, read: &Read) {
         cx.with(|core| note(core, &walk));
         for what in walk {
             let is_there = cx.with(|core| core.state.names.contains_key(&what) || core.state.admitting.contains(&what));
-            if is_there && reached == 0 {
-                fill_again(cx, &what, read.epoch).await; // there it ended
-            } else if !is_there && !(make_room(cx, read.epoch).await && admit(cx, &what).await) {
+            let is_passed = match is_there {
+                true if reached == 0 => fill_again(cx, &what, read.epoch).await, // there it ended
+                true => true,
+                false => make_room(cx, read.epoch).await && admit(cx, &what).await,
+            };
+            if !is_passed {
                 break; // nobody could pass there
             }
             reached = reached.wrapping_sub(1);
