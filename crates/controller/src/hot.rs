@@ -39,17 +39,19 @@ pub(crate) async fn learn(cx: &Cx<State>, read: &Read) {
         if read.start == 0 && !walk.is_empty() {
             walk.insert(0, (InodeId(0), None));
         }
-        cx.with(|core| note(core, &walk));
-        for what in walk {
-            let is_there = cx.with(|core| core.state.names.contains_key(&what) || core.state.admitting.contains(&what));
+        for (place, what) in walk.iter().enumerate() {
+            let is_there = cx.with(|core| core.state.names.contains_key(what) || core.state.admitting.contains(what));
             let is_passed = match is_there {
-                true if reached == 0 => fill_again(cx, &what, read.epoch).await, // there it ended
+                true if reached == 0 => fill_again(cx, what, read.epoch).await, // there it ended
                 true => true,
-                false => make_room(cx, read.epoch).await && admit(cx, &what).await,
+                false => make_room(cx, read.epoch).await && admit(cx, what).await,
             };
             if !is_passed {
                 break; // nobody could pass there
             }
+            // It leads to the directory of the next name, and does not make room for that.
+            let next = walk.get(place + 1).map(|(dir, _)| *dir);
+            cx.with(|core| core.state.leads(what, next));
             reached = reached.wrapping_sub(1);
         }
     }
@@ -76,13 +78,6 @@ fn walk(core: &Core<State>, keys: &[u64], names: Vec<NameIn>) -> Vec<CachedName>
     let key = |known: &&NameIn| placement.cache_key(known.parent, known.name.as_bytes());
     let of_key = |wanted: &u64| names.iter().find(|known| key(known) == *wanted);
     keys.iter().map_while(of_key).map(|known| (known.parent, Some(known.name.clone()))).collect()
-}
-
-/// Each name of a walk leads to the directory of the next one.
-fn note(core: &mut Core<State>, walk: &[CachedName]) {
-    for (name, (dir, _)) in walk.iter().zip(walk.iter().skip(1)) {
-        core.state.leads_to.insert(name.clone(), *dir);
-    }
 }
 
 /// Whether there is room for one more entry: if not, one is evicted that answers less often than what is missed is.

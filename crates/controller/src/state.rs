@@ -170,6 +170,13 @@ impl State {
         self.next_index = 0;
     }
 
+    /// A name that has an entry leads to this directory.
+    pub(crate) fn leads(&mut self, name: &CachedName, dir: Option<InodeId>) {
+        if let Some(dir) = dir.filter(|_| self.names.contains_key(name)) {
+            self.leads_to.insert(name.clone(), dir);
+        }
+    }
+
     /// Whether others with an entry are below this name.
     pub(crate) fn leads_on(&self, name: &CachedName) -> bool {
         let dir = self.leads_to.get(name);

@@ -125,12 +125,13 @@ fn what_a_switch_answers_is_shown() {
     };
     crate::common::wait_until("the switch answers", || {
         (0..200).for_each(|_| assert_eq!(fs::metadata(&file).expect("stat").len(), 5));
-        !all(&top(), "answers_of 1/a%20file").is_empty()
+        // The root, too, once its entry is missed often.
+        let top = top();
+        !all(&top, "answers_of 1/a%20file").is_empty() && all(&top, "names_cached") == [2]
     });
     let inode = fs::metadata(&file).expect("stat").ino();
     assert_eq!(all(&inspection_of(&site, inode), "answered_by_switch"), [1]);
-    let (read, cached) = (all(&top(), "read_answered"), all(&top(), "names_cached"));
-    assert!(read[0] > 100 && cached == [2], "the root and the file: {read:?} {cached:?}");
+    assert!(all(&top(), "read_answered")[0] > 100);
     mount.stop();
     let mount = site.dev(&["--tracking", "network"]);
     let refused = asked();

@@ -4,6 +4,7 @@
 //! not asked again before its controller speaks.
 
 use crate::op::Op;
+use crate::ops::alone;
 use crate::planted::{self, Planted};
 use crate::state::{Job, State};
 use crate::ways::Led;
@@ -73,8 +74,8 @@ pub(crate) struct Walk {
     start: InodeId,
     levels: Levels,
     purpose: Purpose,
-    /// Birth time of the last level's inode, 0 if that is not known.
-    btime: i64,
+    /// The inode to which the last name has led, and its birth time, which the switch does not know.
+    last: (InodeId, i64),
 }
 
 impl HotNames {
@@ -144,6 +145,13 @@ impl HotNames {
         token != 0 || self.without.is_multiple_of(SAMPLE)
     }
 
+    /// The level of the last name of a walk, the inode to which that has led, and its birth time.
+    fn last(&self, key: u64) -> ((u64, u8), (InodeId, i64)) {
+        let id = self.keys.get(&key).copied().unwrap_or_default();
+        let found = self.found.get(&id).filter(|found| found.key == key);
+        found.map_or(((key, 0), (id, 0)), |found| ((key, found.token), (id, found.btime)))
+    }
+
     fn name_of(&self, key: u64) -> Option<NameIn> {
         let found = self.found.get(self.keys.get(&key)?)?;
         Some(NameIn { parent: found.parent, name: found.name.clone() })
@@ -189,38 +197,35 @@ pub(crate) fn told(core: &mut Core<State>, request: &Request, reply: Reply) -> R
     Ok(reply)
 }
 
-/// How a request goes by the switch, if that may answer it now.
+/// How a request goes by the switch, if that may answer it now. Who is alone keeps what homes say of names, and the switch does not say that it
+/// may.
 pub(crate) fn walk(core: &mut Core<State>, request: &Request) -> Option<Walk> {
-    if !core.state.hot.is_on(core.now) {
+    if !core.state.hot.is_on(core.now) || alone::is_alone(core) {
         return None;
     }
-    let hot = &mut core.state.hot;
-    let (start, levels, purpose, btime): (InodeId, Levels, Purpose, i64) = match request {
+    let hot = &core.state.hot;
+    let (start, levels, purpose, last): (InodeId, Levels, Purpose, _) = match request {
         Request::GetAttr { id } if !id.is_directory() => {
             let found = hot.found.get(id)?;
-            (found.parent, Levels::from_iter([(found.key, found.token)]), Purpose::Stat, found.btime)
+            (found.parent, Levels::from_iter([(found.key, found.token)]), Purpose::Stat, (*id, found.btime))
         }
         Request::Lookup { parent, name } => {
-            let key = core.state.config.map.placement().cache_key(*parent, name.as_bytes());
-            let found = hot.keys.get(&key).and_then(|id| hot.found.get(id));
-            let last = (key, found.map_or(0, |found| found.token));
-            let btime = found.map_or(0, |found| found.btime);
+            let (level, last) = hot.last(core.state.config.map.placement().cache_key(*parent, name.as_bytes()));
             // The switch looks whether the caller may search the directory: as a level of its own, or by the root's own entry.
-            match *parent {
-                parent if planted::is(Planted::SearchUnasked) => {
-                    (parent, Levels::from_iter([last]), Purpose::Lookup, btime)
-                }
-                InodeId::ROOT => (InodeId(0), Levels::from_iter([last]), Purpose::Lookup, btime),
+            let (start, levels) = match *parent {
+                parent if planted::is(Planted::SearchUnasked) => (parent, Levels::from_iter([level])),
+                InodeId::ROOT => (InodeId(0), Levels::from_iter([level])),
                 parent => {
                     let dir = hot.found.get(&parent)?;
-                    (dir.parent, Levels::from_iter([(dir.key, dir.token), last]), Purpose::Lookup, btime)
+                    (dir.parent, Levels::from_iter([(dir.key, dir.token), level]))
                 }
-            }
+            };
+            (start, levels, Purpose::Lookup, last)
         }
         _ => return None,
     };
     let (switch, epoch) = (hot.switch, hot.epoch);
-    goes(core, Walk { switch, epoch, start, levels, purpose, btime })
+    goes(core, Walk { switch, epoch, start, levels, purpose, last })
 }
 
 /// How a path from the root goes by the switch, if all directories on it are known by name and lead to this one. The switch looks at each.
@@ -247,12 +252,10 @@ pub(crate) fn path(
         levels.push((key, hot.found.get(&parent)?.token));
     }
     let hot = &core.state.hot;
-    let key = placement.cache_key(parent, last.as_bytes());
-    let found = hot.keys.get(&key).and_then(|id| hot.found.get(id));
-    levels.push((key, found.map_or(0, |found| found.token)));
-    let btime = found.map_or(0, |found| found.btime);
+    let (level, last) = hot.last(placement.cache_key(parent, last.as_bytes()));
+    levels.push(level);
     let (switch, epoch, start) = (hot.switch, hot.epoch, InodeId(0));
-    let walk = (parent == dir).then_some(Walk { switch, epoch, start, levels, purpose: Purpose::Lookup, btime })?;
+    let walk = (parent == dir).then_some(Walk { switch, epoch, start, levels, purpose: Purpose::Lookup, last })?;
     goes(core, walk)
 }
 
@@ -304,17 +307,14 @@ pub(crate) fn heard(
         return nothing_helps.then_some(Reply::Failed { errno: Errno::EACCES });
     }
     let value = answer.answer()?;
-    let found = value.attr();
-    if let (Request::GetAttr { id }, found) = (request, &found)
-        && found.is_none_or(|attr| attr.id != *id)
-    {
-        core.state.hot.forget(*id); // the name leads elsewhere by now
+    let ((id, btime), attr) = (walk.last, value.attr());
+    let Some(mut attr) = attr.filter(|attr| attr.id == id) else {
+        core.state.hot.forget(id); // the name leads elsewhere by now, of which more is to be known than the switch says
         return None;
-    }
-    let mut attr = found?;
+    };
     let now = core.now;
     core.state.observe(Stamp(attr.ctime as u64), now);
-    let data = DataRef { generation: Generation(value.generation), cut: value.cut, btime: walk.btime };
+    let data = DataRef { generation: Generation(value.generation), cut: value.cut, btime };
     if attr.id.is_directory() {
         attr.flags |= flag::UNSETTLED; // its owner knows times, size and links
     }
