@@ -60,6 +60,30 @@ fn what_is_asked_for_often_is_answered_by_the_switch() {
     cluster.stop();
 }
 
+/// The configuration turns the cache off and on while the cluster serves.
+#[test]
+fn a_cache_is_turned_off_and_on() {
+    let test = "cluster::a_cache_is_turned_off_and_on";
+    let Some(site) = Site::new(test) else { return };
+    let Some(cluster) = Cluster::start(test, &site, Shape { cache: Some(1), ..Shape::default() }) else { return };
+    let (mounts, [_, file]) = mounted(&cluster, &site);
+    let on = fs::read_to_string(cluster.config()).expect("the configuration");
+    let off = on.replace("cache = \"switch:n1\"", "cache = \"off\"");
+    wait_until_answered(&cluster, &file);
+    fs::write(cluster.config(), off).expect("the configuration");
+    cluster.reload();
+    wait_until("shards answer", || {
+        let before = requests(&cluster);
+        look(&file, 100);
+        requests(&cluster) - before >= 200
+    });
+    fs::write(cluster.config(), on).expect("the configuration");
+    cluster.reload();
+    wait_until_answered(&cluster, &file);
+    drop(mounts);
+    cluster.stop();
+}
+
 /// Without its switch everything goes on, and with it again it answers.
 #[test]
 fn a_switch_with_a_cache_comes_and_goes() {
