@@ -159,7 +159,7 @@ impl Cluster {
             let both = "\nvisibility_clear_text = true\ncache_clear_text = true\ntracking = ";
             text = text.replacen("\ntracking = ", both, 1);
         }
-        if let Some(host) = shape.cache {
+        if let Some(host) = shape.cache.filter(|host| *host < switched) {
             text = text.replacen("\ntracking = ", &format!("\ncache = \"switch:{}\"\ntracking = ", name(host)), 1);
             let has_data = "data = true\n";
             if let Some((at, _)) = text.match_indices(has_data).nth(host).filter(|_| host < shape.servers) {
