@@ -1,8 +1,9 @@
 //! Names that this home has lent to the cache of a switch (C-1, C-5, C-6): the entry of such a name says what its home has filled it with.
 //!
 //! A name is lent by the shard that is both its site and the home of its inode, and only while nobody else has a part in it. Whatever changes
-//! name or inode has the inode locked, and clears the entry first ([`clear`]); a moment later it is filled again. What is known is volatile, and
-//! of the newest epoch that was heard of: a home that has started again waits until all epochs are over in which it may have lent something.
+//! name or inode has the inode locked, and clears the entry first ([`clear`]); that of a directory is filled again a moment later, any other when
+//! somebody has asked about it. An access time moves while the entry goes on to tell the one of before, until it is filled again. What is known is volatile, and of the
+//! newest epoch that was heard of: a home that has started again waits until all epochs are over in which it may have lent something.
 
 use crate::files::holders;
 use crate::ops::named;
@@ -11,7 +12,7 @@ use crate::shard::Job;
 use crate::state::commit::commit_unasked;
 use crate::state::{State, keys, packets};
 use crate::{Core, Cx, dir};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use onpath_kernel::{Answer, Mode, Need, OpId};
 use onpath_wire::attr::AttrWire;
 use onpath_wire::cached::{CachedName, Hot, NotLent};
@@ -20,14 +21,14 @@ use onpath_wire::ids::{InodeId, NodeId, RequestSeq, TrackingEpoch};
 use onpath_wire::innet::cache::{CacheResult, EntryOf, EntryValue, REVISION_END, ROOT_KEY};
 use onpath_wire::innet::{Cache, InNet};
 use onpath_wire::inode::Kind;
-use onpath_wire::limits::LENT_NAMES_MAX;
+use onpath_wire::limits::{LENT_NAMES_MAX, OPEN_GRACE_MS};
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::{Peer, part};
 
 /// A switch that has not answered is asked again after so long, microseconds, and after so long its epoch is ended.
 const ASKED_AGAIN_US: u64 = 50_000;
 const GIVEN_UP_US: u64 = 300_000;
-/// What was cleared is filled again after so long, microseconds: one that is changed again and again costs one question each time.
+/// What is asked for is filled again after so long, microseconds: one that is changed or read again and again costs one fill in that time.
 const REFILL_US: u64 = 10_000;
 
 /// What a controller asks for.
@@ -62,6 +63,12 @@ pub(crate) struct Cached {
     epoch: u16,
     /// By the inode to which it leads, which has no other name.
     marks: HashMap<InodeId, Mark>,
+    /// Of these the entries are filled again a moment later.
+    refills: HashSet<InodeId>,
+    /// Files that were lent in this term: sessions may have opened them by what the switch said (C-10).
+    opened: HashSet<InodeId>,
+    /// When that was forgotten of too many files, it counts for each until then, monotonic microseconds.
+    all_opened_until_us: u64,
     /// The epoch is being ended, or is over.
     ending: bool,
     over: bool,
@@ -83,7 +90,9 @@ impl Cached {
     /// An epoch is heard of: what was lent in earlier ones is not (C-4). Whether it is the newest one.
     fn hear(&mut self, epoch: u16) -> bool {
         if self.epoch == 0 || TrackingEpoch(epoch).is_after(TrackingEpoch(self.epoch)) {
-            *self = Cached { epoch, former: self.former, ..Cached::default() };
+            let opened = std::mem::take(&mut self.opened);
+            let (former, all_opened_until_us) = (self.former, self.all_opened_until_us);
+            *self = Cached { epoch, former, opened, all_opened_until_us, ..Cached::default() };
         }
         self.epoch == epoch && !self.over
     }
@@ -119,6 +128,21 @@ impl Cached {
         Some(Hot { switch: mark.switch, epoch: self.epoch, token: mark.token })
     }
 
+    /// Whether sessions that have not told so may have a file open (C-10).
+    pub(crate) fn may_be_open(&self, id: InodeId, now_us: u64) -> bool {
+        self.former || self.opened.contains(&id) || now_us < self.all_opened_until_us
+    }
+
+    fn note_opened(&mut self, id: InodeId, now_us: u64) {
+        if self.opened.len() >= LENT_NAMES_MAX {
+            self.opened.clear();
+            self.all_opened_until_us = now_us + OPEN_GRACE_MS * 1_000;
+        }
+        if !id.is_directory() {
+            self.opened.insert(id);
+        }
+    }
+
     /// The mark of a name, for its next fill; none if a newer entry is known, or too many are lent.
     fn mark(&mut self, id: InodeId, key: u64, asked: &Asked) -> Result<Mark, NotLent> {
         let known = self.marks.get(&id);
@@ -140,10 +164,10 @@ impl Cached {
         Ok(mark)
     }
 
-    /// The mark of a name whose entry is clear, for its next fill.
+    /// The mark of a name for its next fill.
     fn refill(&mut self, id: InodeId, name: &CachedName) -> Option<Mark> {
-        let is_clear = |mark: &&mut Mark| !mark.filled && mark.name == *name && mark.revision + 1 < REVISION_END;
-        let mark = self.marks.get_mut(&id).filter(is_clear)?;
+        let may_be = |mark: &&mut Mark| mark.name == *name && mark.revision + 1 < REVISION_END;
+        let mark = self.marks.get_mut(&id).filter(may_be)?;
         (mark.revision, mark.filled) = (mark.revision + 1, true);
         Some(mark.clone())
     }
@@ -206,11 +230,10 @@ async fn invalidate(cx: &Cx, id: InodeId) {
             }
         }
     }
-    cx.with(|core| {
-        if core.state.cached.marks.contains_key(&id) {
-            core.start(Job::Refill(id));
-        }
-    });
+    // Who asks for what is in a directory does not ask its home about that.
+    if id.is_directory() {
+        cx.with(|core| fill_again(core, id));
+    }
 }
 
 /// What the switch has said to an invalidate that it has sent back.
@@ -246,11 +269,37 @@ pub(crate) async fn end_epoch(cx: &Cx, epoch: u16) {
     });
 }
 
-/// Fills an entry again that was cleared for a change, if its name still leads to this inode.
+/// How the switch is asked for the name of an inode from now on, if it is lent. Somebody asks its home: what was cleared is filled again.
+pub(crate) fn asked_about(core: &mut Core, id: InodeId) -> Option<Hot> {
+    if !core.state.cached.entry(id)? {
+        fill_again(core, id);
+    }
+    core.state.cached.hot(id)
+}
+
+/// The access time of an inode has moved: a switch that tells the one of before is told the new one. That of a directory it does not tell.
+pub(crate) fn accessed(core: &mut Core, id: InodeId) {
+    if core.state.cached.is_filled(id) && !id.is_directory() {
+        fill_again(core, id);
+    }
+}
+
+fn fill_again(core: &mut Core, id: InodeId) {
+    let cached = &mut core.state.cached;
+    if cached.marks.contains_key(&id) && cached.refills.insert(id) {
+        core.start(Job::Refill(id));
+    }
+}
+
+/// Fills an entry again, if its name still leads to this inode.
 pub(crate) async fn refill(cx: &Cx, id: InodeId) {
     let until_us = cx.with(|core| core.now.mono_us) + REFILL_US;
     cx.sleep_until(until_us).await;
-    let Some(name) = cx.with(|core| core.state.cached.marks.get(&id).map(|mark| mark.name.clone())) else { return };
+    let name = cx.with(|core| {
+        core.state.cached.refills.remove(&id);
+        core.state.cached.marks.get(&id).map(|mark| mark.name.clone())
+    });
+    let Some(name) = name else { return };
     let found = find(cx, &name).await;
     cx.with(|core| {
         let leads_here = matches!(found, Ok(Some((child, _))) if child == id);
@@ -303,6 +352,7 @@ fn fill(core: &mut Core, op: OpId, asked: &Asked, found: Option<(InodeId, u64)>)
     let (id, key) = found.ok_or(NotLent::Missing)?;
     let value = value(&mut core.state, asked.name.0, id).ok_or(NotLent::Unfit)?;
     let mark = core.state.cached.mark(id, key, asked)?;
+    core.state.cached.note_opened(id, core.now.mono_us);
     if core.state.reserved.upto(Counter::LentNames) == 0 {
         commit_unasked(core, Effect::Reserved { counter: Counter::LentNames, upto: 1 });
     }

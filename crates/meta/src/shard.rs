@@ -191,7 +191,12 @@ impl Shard {
 
     /// Whether only what frees space may be accepted (design.md, "Durability").
     pub fn set_full(&mut self, full: bool) {
-        self.kernel.with(|core| core.state.full = full);
+        self.kernel.with(|core| {
+            if full && !core.state.full {
+                ops::opens::end_all_lingering(core);
+            }
+            core.state.full = full;
+        });
     }
 
     /// From now on directories shall be tracked so. The shard of the coordinator sees to it; others hear of it from that one.

@@ -83,7 +83,7 @@ fn programs_are_measured_and_compared() {
         }
     }
     let (a, b, material) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let words = ["bench", "programs", "--files", "120", "--mib", "2", "--direct", "10", "--rounds", "1", "--json"];
+    let words = ["bench", "programs", "--files", "120", "--mib", "2", "--small", "10", "--rounds", "1", "--json"];
     let words = words.into_iter().map(OsStr::new).chain(["--material".as_ref(), material.path().as_os_str()]);
     let output = server::run(words.chain([a.path().as_os_str(), b.path().as_os_str()]));
     let error = String::from_utf8_lossy(&output.stderr);
@@ -93,7 +93,7 @@ fn programs_are_measured_and_compared() {
     assert!(output.status.success(), "{error}");
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let results = list(&report, "results");
-    assert_eq!(results.len(), 2 * 13, "{report}");
+    assert_eq!(results.len(), 2 * 14, "{report}");
     for result in results {
         for name in ["seconds", "wall_ratio"] {
             assert_spread(&result[name], 0.0);

@@ -1,6 +1,6 @@
 //! Bounds that only a session knows; those shared with other roles are in [`onpath_wire::limits`].
 
-use onpath_wire::limits::SESSION_WINDOW;
+use onpath_wire::limits::{OPEN_GRACE_MS, SESSION_WINDOW};
 
 /// Requests of the mount that run at a time; more wait in the session's queue.
 pub const REQUESTS_RUNNING_MAX: usize = 2_048;
@@ -50,6 +50,9 @@ pub const SUM_PAGE_BYTES: u32 = 64 << 10;
 pub const LATER_MAX: usize = 16;
 /// How long they wait for others, microseconds.
 pub const LATER_US: u64 = 10_000;
+/// A file that a switch has let a session open, and that is open for so long, is told to its home, microseconds.
+pub const REGISTER_US: u64 = 100_000;
+const _: () = assert!(REGISTER_US < OPEN_GRACE_MS * 1_000 / 4, "most of the grace is left for what is lost on the way");
 /// Files made by the first half of an open(2) that wait for the second; beyond it the oldest ones are opened like any other.
 pub const HALVES_MAX: usize = 1_024;
 /// For how long they wait, microseconds: mknod(2) has no second half.

@@ -95,6 +95,8 @@ pub(crate) struct OpenInode {
     pub(crate) refs: u32,
     /// The home knows, or may know, that this session has it open.
     pub(crate) registered: bool,
+    /// A switch has answered an open, of which the home is told if it is not closed soon.
+    pub(crate) by_switch: bool,
     pub(crate) busy: Busy,
     /// Where the bytes are, as last heard from the home, and in which term of it: a home that has lost power may know
     /// of an older generation than before, and then that is the one that counts.
@@ -333,6 +335,18 @@ impl Opens {
     pub(crate) fn registered(&self, mine: impl Fn(InodeId) -> bool) -> Vec<InodeId> {
         let mut ids: Vec<_> =
             self.inodes.iter().filter(|(id, i)| i.registered && mine(**id)).map(|(id, _)| *id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// Opens that a switch has answered of inodes that `mine` accepts count as registered from now on: their homes are told.
+    pub(crate) fn register_answered_by_switch(&mut self, mine: impl Fn(InodeId) -> bool) -> Vec<InodeId> {
+        let not_told = |(id, inode): &(&InodeId, &mut OpenInode)| inode.by_switch && !inode.registered && mine(**id);
+        let mut ids = vec![];
+        for (id, inode) in self.inodes.iter_mut().filter(not_told) {
+            inode.registered = true;
+            ids.push(*id);
+        }
         ids.sort_unstable();
         ids
     }

@@ -49,6 +49,8 @@ pub(crate) enum Job {
     Detach,
     /// Registers what is open under another id.
     Reopen,
+    /// Tells homes what a switch has let this session open.
+    RegisterOpens,
     /// Registers opens and locks again at a restarted shard.
     Restore { shard: ShardId, term: Term },
     /// Hears how far all shards are, to keep ways from then on.
@@ -238,6 +240,8 @@ pub(crate) struct State {
     pub(crate) later: Vec<Later>,
     /// Access times that homes are being told.
     pub(crate) accessing: Vec<InodeId>,
+    /// [`Job::RegisterOpens`] waits.
+    pub(crate) registers_opens: bool,
     /// [`Job::TellLater`] runs.
     pub(crate) tells_later: bool,
     pub(crate) early_interrupts: VecDeque<u64>,
@@ -296,6 +300,7 @@ impl State {
             later: Vec::new(),
             accessing: Vec::new(),
             tells_later: false,
+            registers_opens: false,
             early_interrupts: VecDeque::new(),
             tickets: HashMap::new(),
             config,

@@ -1,16 +1,18 @@
 //! Names that come into the switch because they are asked for: which ones, what makes room for them, and who may pass.
 
 use crate::visible::finish;
-use onpath_session::fs::{FsOp, FsReply, FsResult, OpenMode};
+use bytes::Bytes;
+use onpath_session::fs::{FsOp, FsReply, FsResult, Handle, OpenMode};
 use onpath_sim::model::Caller;
 use onpath_sim::scenario::Scenario;
+use onpath_sim::world::Message;
 use onpath_wire::attr::AttrWire;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::peer::Peer;
-use onpath_wire::request::{SetAttr, set};
+use onpath_wire::request::{Request, SetAttr, set};
 
 /// A session of root and one of somebody else, of a file system whose switch has a lease.
 struct Two {
@@ -117,6 +119,39 @@ fn what_is_asked_for_often_is_admitted_with_its_directories() {
     let shown = two.asks(FsOp::GetAttr { id: file, handle: None });
     assert!(matches!(shown, Ok(FsReply::Attr { attr, .. }) if attr.id == file), "{shown:?}");
     assert_eq!(two.sc.world.held(requests), 0);
+}
+
+/// C-1: whoever has read a file sees that at once, though the switch goes on to tell the access of before for a moment, and then everybody does.
+#[test]
+fn an_access_is_seen() {
+    let mut two = Two::new();
+    let file = two.make_file(InodeId::ROOT, "file");
+    two.looks_until_answered(InodeId::ROOT, "file");
+    let stat = |two: &mut Two| match two.asks(FsOp::GetAttr { id: file, handle: None }) {
+        Ok(FsReply::Attr { attr, .. }) => attr.atime,
+        other => panic!("{other:?}"),
+    };
+    let mut before = stat(&mut two);
+    for _ in 0..3 {
+        let handle = two.opens(file).expect("everybody may read it");
+        two.reads(handle).expect("it is open");
+        let moved = stat(&mut two);
+        assert!(moved > before, "{moved} after {before}");
+        two.sc.go_on_for(100_000_000);
+        let answered = two.answered();
+        assert_eq!(stat(&mut two), moved);
+        assert!(two.answered() > answered, "by the switch");
+        before = moved;
+        two.closes(handle);
+        let now = finish(&mut two.sc, two.root, FsOp::SetAttr { id: file, set: touched(), handle: None });
+        assert!(now.is_ok(), "{now:?}");
+        two.looks_until_answered(InodeId::ROOT, "file");
+    }
+}
+
+/// A change after which the next read moves the access time again, as relatime has it.
+fn touched() -> SetAttr {
+    SetAttr { valid: set::MTIME | set::MTIME_NOW, ..SetAttr::default() }
 }
 
 /// C-2: who may not search a directory any more is not answered of what is below, and who may again is.
@@ -282,4 +317,130 @@ fn a_path_is_followed_by_the_switch_alone() {
     assert_eq!(follow(&mut two), None, "the switch has the directory again, as it is now");
     two.change_mode(dir, 0o711);
     until_answered(&mut two, Some((file, 0o600)));
+}
+
+/// What the other one opens and reads of a file that the switch answers for.
+impl Two {
+    fn opens(&mut self, id: InodeId) -> Result<Handle, Errno> {
+        let mode = OpenMode { read: true, direct: true, ..OpenMode::default() };
+        match self.asks(FsOp::Open { id, mode }) {
+            Ok(FsReply::Opened(opened)) => Ok(opened.handle),
+            Err(errno) => Err(errno),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn reads(&mut self, handle: Handle) -> Result<Vec<u8>, Errno> {
+        match self.asks(FsOp::Read { handle, offset: 0, bytes: 100, page: false }) {
+            Ok(FsReply::Data(parts)) => Ok(parts.concat()),
+            Err(errno) => Err(errno),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn closes(&mut self, handle: Handle) {
+        self.asks(FsOp::Release { handle, flock_owner: None }).expect("it is open");
+    }
+
+    /// A file with bytes in the root that the switch answers for.
+    fn hot_file(&mut self) -> InodeId {
+        let make = FsOp::Make {
+            parent: InodeId::ROOT,
+            name: name("file"),
+            kind: Kind::File,
+            mode: 0o644,
+            umask: 0,
+            rdev: 0,
+            target: vec![],
+        };
+        let Ok(FsReply::Entry(AttrWire { id: file, .. })) = finish(&mut self.sc, self.root, make) else {
+            panic!("there is no such name")
+        };
+        let open = FsOp::Open { id: file, mode: OpenMode { direct: true, ..OpenMode::READ_WRITE } };
+        let Ok(FsReply::Opened(opened)) = finish(&mut self.sc, self.root, open) else { panic!("its owner may") };
+        let (handle, data) = (opened.handle, Bytes::from_static(b"bytes"));
+        let write = FsOp::Write { handle, offset: 0, data, append: false, kill_suidgid: false, page: false };
+        for op in [write, FsOp::Release { handle, flock_owner: None }] {
+            let done = finish(&mut self.sc, self.root, op);
+            assert!(done.is_ok(), "{done:?}");
+        }
+        self.looks_until_answered(InodeId::ROOT, "file");
+        // The first read moves the access time.
+        let handle = self.opens(file).expect("everybody may read it");
+        assert_eq!(self.reads(handle).as_deref(), Ok(&b"bytes"[..]));
+        self.closes(handle);
+        self.sc.go_on_for(100_000_000);
+        file
+    }
+
+    fn unlinks(&mut self) {
+        let done = finish(&mut self.sc, self.root, FsOp::Unlink { parent: InodeId::ROOT, name: name("file") });
+        assert!(done.is_ok(), "{done:?}");
+    }
+}
+
+/// What a session tells the home of a file.
+fn to_homes(m: &Message<'_>) -> bool {
+    m.request().is_some() && !m.wants_switch() && m.to().as_shard().is_some()
+}
+
+/// C-10: a hot file that is opened, read and closed costs its home nothing.
+#[test]
+fn a_hot_file_is_opened_and_read_without_its_home() {
+    let mut two = Two::new();
+    let file = two.hot_file();
+    let requests = two.sc.hold(to_homes);
+    for _ in 0..10 {
+        let handle = two.opens(file).expect("everybody may read it");
+        assert_eq!(two.reads(handle).as_deref(), Ok(&b"bytes"[..]));
+        two.closes(handle);
+    }
+    two.sc.go_on_for(1_000_000_000);
+    assert_eq!(two.sc.world.held(requests), 0);
+    two.sc.let_go(requests);
+    two.change_mode(file, 0o600);
+    two.sc.go_on_for(100_000_000);
+    assert_eq!(two.opens(file), Err(Errno::EACCES));
+}
+
+/// C-10: what was opened by the switch can be read after its last name is gone, also if its home hears late of that; closed it is gone.
+#[test]
+fn what_a_switch_has_opened_stays() {
+    let mut two = Two::new();
+    let file = two.hot_file();
+    let opens = |m: &Message<'_>| to_homes(m) && matches!(m.request(), Some(Request::Open { .. }));
+    let requests = two.sc.hold(opens);
+    let handle = two.opens(file).expect("everybody may read it");
+    assert_eq!(two.sc.world.held(requests), 0);
+    two.unlinks();
+    two.sc.go_on_for(4_000_000_000);
+    assert!(two.sc.world.held(requests) > 0, "the home is told soon");
+    two.sc.let_go(requests);
+    for _ in 0..3 {
+        assert_eq!(two.reads(handle).as_deref(), Ok(&b"bytes"[..]));
+        two.sc.go_on_for(10_000_000_000);
+    }
+    two.closes(handle);
+    two.sc.go_on_for(1_000_000_000);
+    assert_eq!(two.asks(FsOp::GetAttr { id: file, handle: None }).err(), Some(Errno::ESTALE));
+}
+
+/// C-10: nobody has it open: it goes when the grace is over, and at once if its space is needed.
+#[test]
+fn what_a_switch_might_have_opened_goes_when_space_is_needed() {
+    for needed in [false, true] {
+        let mut two = Two::new();
+        let file = two.hot_file();
+        two.unlinks();
+        two.sc.go_on_for(1_000_000_000);
+        let is_there = |two: &mut Two| two.asks(FsOp::GetAttr { id: file, handle: None }).is_ok();
+        assert!(is_there(&mut two), "somebody might have it open");
+        if needed {
+            two.sc.world.fill_journals();
+            two.sc.go_on_for(100_000_000);
+        } else {
+            two.sc.go_on_for(10_000_000_000);
+        }
+        assert!(!is_there(&mut two), "needed: {needed}");
+    }
 }

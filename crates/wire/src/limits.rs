@@ -177,6 +177,9 @@ pub const WANTED_NAMES_MAX: usize = 64;
 pub const ENTRY_NUMBERS: u32 = 4_096;
 /// Names that a home has lent to the cache of a switch.
 pub const LENT_NAMES_MAX: usize = 65_536;
+/// For how long a file whose last name is gone stays if a switch may have answered opens of it (C-10): within half of that a session that was
+/// answered tells the home, unless it has closed the file again, milliseconds.
+pub const OPEN_GRACE_MS: u64 = 10_000;
 /// Names of which a session knows how a switch is asked.
 pub const HOT_NAMES_MAX: usize = 4_096;
 /// Sessions that a switch answers: the first ones of the registry.

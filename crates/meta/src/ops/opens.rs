@@ -17,12 +17,12 @@ use hashbrown::{HashMap, HashSet};
 use onpath_kernel::{Gauge, Mode};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, NodeId, RequestSeq, SessionId, SessionNumber, ShardId};
-use onpath_wire::limits::{OPENS_PER_SESSION_MAX, SESSION_LEASE_MS, memory};
+use onpath_wire::limits::{OPEN_GRACE_MS, OPENS_PER_SESSION_MAX, SESSION_LEASE_MS, memory};
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::open;
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A session that has closed everything keeps a table for so many opens, for the next ones.
 const OPENS_KEPT: usize = 64;
@@ -67,7 +67,7 @@ pub(crate) struct Opens {
     end_wanted: BTreeSet<(InodeId, SessionId)>,
     grace: bool,
     /// Orphans to be looked at, and when.
-    lingering: VecDeque<(u64, InodeId)>,
+    lingering: BTreeSet<(u64, InodeId)>,
     /// The last moment of each of them: until then they are not reclaimed, whoever closes them.
     lingers: HashMap<InodeId, u64>,
 }
@@ -268,27 +268,55 @@ pub(crate) async fn release(cx: &Cx, req: &Req, id: InodeId) -> Step {
 /// How long an orphan whose name was taken over stays, microseconds.
 const LINGER_US: u64 = 1_000_000;
 
-/// Keeps an orphan for a moment, even if it is opened and closed meanwhile; then it is reclaimed unless somebody has it open.
+/// Keeps an orphan for a moment, even if it is opened and closed meanwhile; then it is reclaimed unless somebody has it open. One that a
+/// session may have opened by what a switch said stays until that has told so.
 pub(crate) fn linger(core: &mut Core, id: InodeId) {
-    let due_us = core.now.mono_us + LINGER_US;
-    core.state.opens.lingering.push_back((due_us, id));
-    core.state.opens.lingers.insert(id, due_us);
-    if core.state.opens.lingering.len() == 1 {
+    let is_open = linger_if_opened(core, id);
+    if !is_open {
+        linger_for(core, id, LINGER_US);
+    }
+}
+
+/// Keeps an orphan that a session may have opened by what a switch said, unless the space is needed (C-10).
+pub(crate) fn linger_if_opened(core: &mut Core, id: InodeId) -> bool {
+    let is_open = core.state.cached.may_be_open(id, core.now.mono_us) && !core.state.full;
+    if is_open {
+        linger_for(core, id, OPEN_GRACE_MS * 1_000);
+    }
+    is_open
+}
+
+fn linger_for(core: &mut Core, id: InodeId, us: u64) {
+    let due_us = core.now.mono_us + us;
+    let opens = &mut core.state.opens;
+    let is_first = opens.lingering.first().is_none_or(|&(first_us, _)| due_us < first_us);
+    opens.lingering.insert((due_us, id));
+    opens.lingers.insert(id, due_us);
+    if is_first {
         core.start(Job::Linger);
     }
 }
 
 /// Reclaims what has lingered long enough, until there is nothing more.
 pub(crate) async fn end_lingering(cx: &Cx) {
-    while let Some((due_us, id)) = cx.with(|core| core.state.opens.lingering.front().copied()) {
+    while let Some((due_us, id)) = cx.with(|core| core.state.opens.lingering.first().copied()) {
         cx.sleep_until(due_us).await;
-        cx.with(|core| {
-            core.state.opens.lingering.pop_front();
-            if core.state.opens.lingers.get(&id) == Some(&due_us) {
-                core.state.opens.lingers.remove(&id);
-                core.start(Job::Reclaim(id));
-            }
-        });
+        cx.with(|core| end_one(core, due_us, id));
+    }
+}
+
+fn end_one(core: &mut Core, due_us: u64, id: InodeId) {
+    let opens = &mut core.state.opens;
+    if opens.lingering.remove(&(due_us, id)) && opens.lingers.get(&id) == Some(&due_us) {
+        opens.lingers.remove(&id);
+        core.start(Job::Reclaim(id));
+    }
+}
+
+/// Space is needed: nothing lingers any longer.
+pub(crate) fn end_all_lingering(core: &mut Core) {
+    for (due_us, id) in core.state.opens.lingering.clone() {
+        end_one(core, due_us, id);
     }
 }
 

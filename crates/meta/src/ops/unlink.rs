@@ -93,6 +93,9 @@ pub(crate) fn remove_link(
         further::removed(core, &mut inode, parent, effects);
     }
     inode.ctime = stamp.0 as i64;
+    if inode.nlink == 0 && !inode.is_dir() {
+        opens::linger_if_opened(core, inode.id);
+    }
     let kept = inode.nlink > 0 || core.state.opens.is_kept(inode.id);
     if kept || !datapending::may_go(core, &inode) {
         effects.push(Effect::PutInode { inode });

@@ -1,6 +1,7 @@
 //! Building the messages that a shard sends.
 
 use crate::Core;
+use crate::cached;
 use crate::ops::{Req, bound};
 use crate::planted::{self, Planted};
 use crate::state::State;
@@ -132,16 +133,17 @@ pub(crate) fn shown_to<'a>(core: &mut Core, req: &Req, reply: &'a Reply) -> Cow<
         return Cow::Owned(Reply::Led { way: Way::clone(way), reply });
     }
     if req.bound.is_none() {
-        return hot(core, reply).map_or(Cow::Borrowed(reply), Cow::Owned);
+        return hot(core, req, reply).map_or(Cow::Borrowed(reply), Cow::Owned);
     }
     let marked = core.state.marked(reply).into_owned();
     Cow::Owned(bound::with_ticket(core, req, marked))
 }
 
 /// The reply about an inode for whose name a switch answers.
-fn hot(core: &Core, reply: &Reply) -> Option<Reply> {
+fn hot(core: &mut Core, req: &Req, reply: &Reply) -> Option<Reply> {
     let (Reply::Entry { attr, created: false, .. } | Reply::Attr { attr, .. }) = reply else { return None };
-    let hot = core.state.cached.hot(attr.id)?;
+    // Who changes it does not ask for it.
+    let hot = if req.remembered { core.state.cached.hot(attr.id)? } else { cached::asked_about(core, attr.id)? };
     Some(Reply::Hot { hot, reply: Blob(core.state.marked(reply).to_bytes()) })
 }
 

@@ -10,7 +10,7 @@ use crate::state::{Job, State};
 use crate::ways::Led;
 use hashbrown::HashMap;
 use onpath_kernel::{Core, Need, Now};
-use onpath_wire::attr::flag;
+use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::cached::{Hot, NameIn};
 use onpath_wire::caller::{Caller, Over, cap};
 use onpath_wire::errno::Errno;
@@ -18,12 +18,13 @@ use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{Generation, InodeId, NodeId, RecordSeq, RequestSeq, Stamp, TrackingEpoch};
 use onpath_wire::innet::cache::{Asker, CacheResult, LEVELS_MAX, Purpose, wants};
 use onpath_wire::innet::{Cache, InNet};
+use onpath_wire::inode::Kind;
 use onpath_wire::limits::{CACHE_PERIOD_MS, HOT_NAMES_MAX, WANTED_NAMES_MAX};
 use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::{DataRef, Reply};
-use onpath_wire::request::Request;
+use onpath_wire::request::{Request, open};
 use smallvec::SmallVec;
 
 /// A switch answers at once, and a home that it passes a request on to soon after: who waits longer asks the home itself, microseconds.
@@ -43,6 +44,9 @@ struct Found {
     token: u8,
     /// Birth time of the inode, which the switch does not know.
     btime: i64,
+    /// The last change and the last access of which its home has told.
+    ctime: i64,
+    atime: i64,
 }
 
 /// What the session knows of the switch with the cache, and of names in it.
@@ -131,6 +135,18 @@ impl HotNames {
         }
     }
 
+    /// A home has told what an inode is like.
+    fn see(&mut self, attr: &AttrWire) {
+        if let Some(found) = self.found.get_mut(&attr.id) {
+            (found.ctime, found.atime) = (attr.ctime, attr.atime);
+        }
+    }
+
+    /// Whether an answer of the switch is of before an access of which the home has told: only these move while the switch goes on to answer.
+    fn is_of_before_an_access(&self, attr: &AttrWire) -> bool {
+        self.found.get(&attr.id).is_some_and(|found| found.ctime == attr.ctime && attr.atime < found.atime)
+    }
+
     fn forget(&mut self, id: InodeId) {
         if let Some(found) = self.found.remove(&id) {
             self.keys.remove(&found.key);
@@ -187,11 +203,16 @@ pub(crate) fn told(core: &mut Core<State>, request: &Request, reply: Reply) -> R
     match (request, &reply) {
         (Request::Lookup { parent, name }, Reply::Entry { attr, data, .. }) => {
             let key = core.state.config.map.placement().cache_key(*parent, name.as_bytes());
-            let found = Found { parent: *parent, name: name.clone(), key, token: 0, btime: data.btime };
+            let (name, btime) = (name.clone(), data.btime);
+            let found = Found { parent: *parent, name, key, token: 0, btime, ctime: attr.ctime, atime: attr.atime };
             core.state.hot.learn(attr.id, found);
             core.state.hot.set_token(attr.id, hot);
         }
-        (Request::GetAttr { id }, Reply::Attr { .. }) => core.state.hot.set_token(*id, hot),
+        (Request::GetAttr { id }, Reply::Attr { attr, .. }) => {
+            core.state.hot.set_token(*id, hot);
+            core.state.hot.see(attr);
+        }
+        (_, Reply::Attr { attr, .. }) => core.state.hot.see(attr),
         _ => {}
     }
     Ok(reply)
@@ -205,9 +226,15 @@ pub(crate) fn walk(core: &mut Core<State>, request: &Request) -> Option<Walk> {
     }
     let hot = &core.state.hot;
     let (start, levels, purpose, last): (InodeId, Levels, Purpose, _) = match request {
-        Request::GetAttr { id } if !id.is_directory() => {
+        Request::GetAttr { id } | Request::DataRef { id } | Request::Open { id, .. } if !id.is_directory() => {
             let found = hot.found.get(id)?;
-            (found.parent, Levels::from_iter([(found.key, found.token)]), Purpose::Stat, (*id, found.btime))
+            let purpose = match request {
+                Request::GetAttr { .. } => Purpose::Stat,
+                Request::Open { flags, .. } if flags & !(open::READ | open::REGISTER) == 0 => Purpose::Open,
+                Request::Open { .. } => return None,
+                _ => Purpose::Size,
+            };
+            (found.parent, Levels::from_iter([(found.key, found.token)]), purpose, (*id, found.btime))
         }
         Request::Lookup { parent, name } => {
             let (level, last) = hot.last(core.state.config.map.placement().cache_key(*parent, name.as_bytes()));
@@ -245,7 +272,8 @@ pub(crate) fn path(
         let key = placement.cache_key(parent, name.as_bytes());
         if !core.state.hot.keys.contains_key(&key) {
             let Led::To(id, _) = core.state.ways.follow(caller, from, &names[..=place]) else { return None };
-            core.state.hot.learn(id, Found { parent, name: name.clone(), key, token: 0, btime: 0 });
+            let name = name.clone();
+            core.state.hot.learn(id, Found { parent, name, key, token: 0, btime: 0, ctime: 0, atime: 0 });
         }
         let hot = &core.state.hot;
         parent = *hot.keys.get(&key)?;
@@ -281,7 +309,7 @@ impl Walk {
     pub(crate) fn through(&self, core: &Core<State>, packet: Packet, caller: &Caller, to: NodeId) -> Packet {
         let asker = Asker { requester: core.state.node, uid: caller.uid, gid: caller.gid };
         let has = |caps| caller.caps.any(caps, Over::All) == Some(true);
-        let mut wanted = 0;
+        let mut wanted = if self.purpose == Purpose::Open { wants::READ } else { 0 };
         if has(cap::DAC_OVERRIDE | cap::DAC_READ_SEARCH) {
             wanted |= wants::READS_ALL;
         }
@@ -312,6 +340,10 @@ pub(crate) fn heard(
         core.state.hot.forget(id); // the name leads elsewhere by now, of which more is to be known than the switch says
         return None;
     };
+    let opens = matches!(request, Request::Open { .. });
+    if core.state.hot.is_of_before_an_access(&attr) || opens && attr.kind != Kind::File {
+        return None;
+    }
     let now = core.now;
     core.state.observe(Stamp(attr.ctime as u64), now);
     let data = DataRef { generation: Generation(value.generation), cut: value.cut, btime };

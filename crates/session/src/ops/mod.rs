@@ -55,6 +55,7 @@ async fn background(mut op: Op, job: Job) {
         Job::Detach => lease::detach(&mut op).await,
         Job::Reopen => anew::reopen(&mut op).await,
         Job::Restore { shard, term } => restore::restore(&op, shard, term).await,
+        Job::RegisterOpens => restore::register(&op).await,
         Job::Relock => restore::relock(&op).await,
         Job::HearWays => namei::hear_ways(&mut op).await,
         Job::AskKept { node } => kept::ask(&op, node).await,

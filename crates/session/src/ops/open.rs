@@ -7,7 +7,7 @@ use crate::locks::LockOwner;
 use crate::op::{Op, attr, born, entry};
 use crate::opens::{Busy, OpenHandle};
 use crate::ops::attr::marked;
-use crate::ops::{halves, later, lock, pages};
+use crate::ops::{halves, later, lock, pages, restore};
 use crate::state::{Job, Later, State, WaitKey};
 use onpath_kernel::Core;
 use onpath_wire::attr::{AttrWire, flag};
@@ -49,7 +49,7 @@ pub(crate) async fn opendir(op: &mut Op, id: InodeId, noatime: bool) -> FsResult
     Ok(FsReply::Opened(opened))
 }
 
-/// Asks the home of an inode for permission, and for its name in the list of open inodes if it is not there.
+/// Asks the home of an inode for permission, and for its name in the list of open inodes if it is not there. A switch may permit it instead.
 async fn open_inode(op: &mut Op, id: InodeId, mode: OpenMode) -> Result<(AttrWire, Opened), Errno> {
     let key = WaitKey::Inode(id);
     let entered = op
@@ -65,13 +65,19 @@ async fn open_inode(op: &mut Op, id: InodeId, mode: OpenMode) -> Result<(AttrWir
     let mode = op.with(|core| core.state.opening_as(mode));
     let result = op.ask(Request::Open { id, flags: flags(mode) | register }).await.and_then(attr);
     let result = result.and_then(|told| if told.0.id == id { Ok(told) } else { Err(Errno::EIO) });
-    let pid = op.caller.pid;
+    let (pid, by_switch) = (op.caller.pid, op.by_switch);
     op.with(|core| {
         let opens = &mut core.state.opens;
         let inode = opens.inode(id).expect("counted above");
         match result {
             Ok((attr, data, shared)) => {
-                inode.registered = true;
+                if by_switch && !inode.registered {
+                    inode.by_switch = true;
+                    restore::register_soon(core);
+                } else {
+                    inode.registered = true;
+                }
+                let inode = core.state.opens.inode(id).expect("counted above");
                 inode.beside_pages |= shared;
                 let shared = shared || mode.append;
                 let handle = add(core, &attr, data, mode, shared, pid);

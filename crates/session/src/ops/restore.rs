@@ -1,7 +1,7 @@
 //! After a restart of a shard, which has forgotten them: every open inode is registered there again, every lock held is
 //! taken again (design.md, "Sessions").
 
-use crate::limits::RESTORE_BATCH;
+use crate::limits::{REGISTER_US, RESTORE_BATCH};
 use crate::op::Op;
 use crate::ops::{lock, pages};
 use crate::state::{Job, State, WaitKey, header};
@@ -29,6 +29,7 @@ async fn reopen(op: &Op, shard: ShardId, term: Term) -> bool {
         let map = core.state.config.map.clone();
         let chains = core.state.relock.len().min(RESTORE_BATCH);
         (0..chains).for_each(|_| core.start(Job::Relock));
+        core.state.opens.register_answered_by_switch(|id| map.home(id) == shard);
         // After the above: a lock that waits here must not be granted before the one it waits for is taken again.
         core.start(Job::Resend { shard });
         let ids = core.state.opens.registered(|id| map.home(id) == shard);
@@ -45,6 +46,29 @@ async fn reopen(op: &Op, shard: ShardId, term: Term) -> bool {
         restore_batch(op, shard, batch).await;
     }
     ids.is_empty()
+}
+
+/// Files that a switch has let this session open are registered at their homes, soon: only for a while these keep what is removed meanwhile
+/// (C-10). One that is closed before is not.
+pub(crate) fn register_soon(core: &mut Core<State>) {
+    if !std::mem::replace(&mut core.state.registers_opens, true) {
+        core.start(Job::RegisterOpens);
+    }
+}
+
+pub(crate) async fn register(op: &Op) {
+    let until_us = op.with(|core| core.now.mono_us) + REGISTER_US;
+    op.cx.sleep_until(until_us).await;
+    let map = op.with(|core| {
+        core.state.registers_opens = false;
+        core.state.config.map.clone()
+    });
+    for shard in (0..map.shards()).map(ShardId) {
+        let ids = op.with(|core| core.state.opens.register_answered_by_switch(|id| map.home(id) == shard));
+        for batch in ids.chunks(RESTORE_BATCH) {
+            restore_batch(op, shard, batch).await;
+        }
+    }
 }
 
 /// What registers an inode again: of a bound session with what shows that it had it open.

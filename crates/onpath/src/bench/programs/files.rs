@@ -46,6 +46,17 @@ pub(super) fn read(path: &Path, mib: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Writes a file of that many blocks, each by a call of its own, and has it on stable storage.
+pub(super) fn small_writes(path: &Path, count: u32) -> anyhow::Result<()> {
+    let file = File::create(path)?;
+    let mut block = vec![0xa5; BLOCK];
+    for n in 0..count {
+        block[..4].copy_from_slice(&n.to_le_bytes());
+        file.write_all_at(&block, u64::from(n) * BLOCK as u64)?;
+    }
+    Ok(file.sync_data()?)
+}
+
 /// Places of a file, in an order that looks like chance and is the same every time.
 fn places(mib: u32, count: u32) -> impl Iterator<Item = u64> {
     let blocks = u64::from(mib) * (MIB / BLOCK) as u64;

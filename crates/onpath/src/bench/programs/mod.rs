@@ -25,8 +25,8 @@ use steps::{Place, Step};
 const FILES_MAX: i64 = 10_000_000;
 /// Largest file, MiB.
 const MIB_MAX: i64 = 1 << 20;
-/// Most direct reads, and writes, of one round.
-const DIRECT_MAX: i64 = 100_000_000;
+/// Most reads, and writes, of 4 KiB of one round.
+const SMALL_MAX: i64 = 100_000_000;
 /// Most rounds.
 const ROUNDS_MAX: i64 = 1_000;
 
@@ -42,9 +42,9 @@ pub(crate) struct ProgramsArgs {
     /// Size of the large file, MiB.
     #[arg(long, default_value_t = 256, value_parser = value_parser!(u32).range(1..=MIB_MAX))]
     mib: u32,
-    /// Direct reads, and writes, of 4 KiB at random places of the large file.
-    #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u32).range(1..=DIRECT_MAX))]
-    direct: u32,
+    /// Reads, and writes, of 4 KiB: direct ones at random places of the large file, others one behind the other.
+    #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u32).range(1..=SMALL_MAX))]
+    small: u32,
     /// What to measure; what a step needs is made in any case.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Step::ALL)]
     steps: Vec<Step>,
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &ProgramsArgs) -> anyhow::Result<()> {
     let mut all = vec![];
     for round in 0..args.rounds {
         let mut places: Vec<Place<'_>> =
-            targets.iter().map(|target| Place::new(target.work(), &material, args.mib, args.direct)).collect();
+            targets.iter().map(|target| Place::new(target.work(), &material, args.mib, args.small)).collect();
         // Each step on all paths, so that what disturbs the machine for a while disturbs all.
         for step in Step::ALL {
             let wanted = args.steps.contains(&step);

@@ -37,7 +37,9 @@ pub(super) enum Step {
     Write,
     /// The same file read.
     Read,
-    /// Random writes of 4 KiB into it with O_DIRECT.
+    /// Another file in pieces of 4 KiB, one behind the other, and fdatasync.
+    SmallWrites,
+    /// Random writes of 4 KiB into the large file with O_DIRECT.
     DirectWrite,
     /// Random reads of 4 KiB with O_DIRECT.
     DirectRead,
@@ -45,7 +47,7 @@ pub(super) enum Step {
 
 impl Step {
     /// All steps in their order.
-    pub(super) const ALL: [Step; 13] = [
+    pub(super) const ALL: [Step; 14] = [
         Step::TarX,
         Step::Find,
         Step::FindSize,
@@ -57,6 +59,7 @@ impl Step {
         Step::RmFlat,
         Step::Write,
         Step::Read,
+        Step::SmallWrites,
         Step::DirectWrite,
         Step::DirectRead,
     ];
@@ -64,7 +67,7 @@ impl Step {
     /// Steps without which this one cannot be.
     pub(super) fn needs(self) -> &'static [Step] {
         match self {
-            Step::TarX | Step::CreateFlat | Step::Write => &[],
+            Step::TarX | Step::CreateFlat | Step::Write | Step::SmallWrites => &[],
             Step::Find | Step::FindSize | Step::RsyncNoop | Step::GitStatus | Step::RmTree => &[Step::TarX],
             Step::LsFlat | Step::RmFlat => &[Step::CreateFlat],
             Step::Read | Step::DirectWrite | Step::DirectRead => &[Step::Write],
@@ -84,12 +87,12 @@ pub(super) struct Place<'a> {
     top: PathBuf,
     material: &'a Material,
     mib: u32,
-    direct: u32,
+    small: u32,
 }
 
 impl Place<'_> {
-    pub(super) fn new<'a>(top: &Path, material: &'a Material, mib: u32, direct: u32) -> Place<'a> {
-        Place { top: top.to_owned(), material, mib, direct }
+    pub(super) fn new<'a>(top: &Path, material: &'a Material, mib: u32, small: u32) -> Place<'a> {
+        Place { top: top.to_owned(), material, mib, small }
     }
 
     fn tree(&self) -> PathBuf {
@@ -104,11 +107,15 @@ impl Place<'_> {
         self.top.join("large")
     }
 
+    fn small_writes(&self) -> PathBuf {
+        self.top.join("small-writes")
+    }
+
     /// How many files, MiB, or reads and writes a step is about.
     pub(super) fn operations(&self, step: Step) -> u32 {
         match step {
             Step::Write | Step::Read => self.mib,
-            Step::DirectWrite | Step::DirectRead => self.direct,
+            Step::SmallWrites | Step::DirectWrite | Step::DirectRead => self.small,
             _ => self.material.files,
         }
     }
@@ -158,13 +165,14 @@ impl Place<'_> {
             Step::RmFlat => program(&self.top, "rm", &["-rf", "flat"].map(o)),
             Step::Write => files::write(&self.large(), self.mib),
             Step::Read => files::read(&self.large(), self.mib),
-            Step::DirectWrite => files::direct_write(&self.large(), self.mib, self.direct),
-            Step::DirectRead => files::direct_read(&self.large(), self.mib, self.direct),
+            Step::SmallWrites => files::small_writes(&self.small_writes(), self.small),
+            Step::DirectWrite => files::direct_write(&self.large(), self.mib, self.small),
+            Step::DirectRead => files::direct_read(&self.large(), self.mib, self.small),
         }
     }
 
     /// Removes what is left.
     pub(super) fn clean_up(&self) -> anyhow::Result<()> {
-        program(&self.top, "rm", &["-rf", "tree", "flat", "large"].map(OsStr::new))
+        program(&self.top, "rm", &["-rf", "tree", "flat", "large", "small-writes"].map(OsStr::new))
     }
 }

@@ -46,6 +46,14 @@ impl World {
         self.queue.push(self.now_ns + lasts_ns, Event::FaultEnds(FaultEnd::Freed(index as u16)));
     }
 
+    /// The journals of all processes are full from now on.
+    pub fn fill_journals(&mut self) {
+        for index in 0..self.processes.len() {
+            self.processes[index].full = true;
+            self.tell_roles(index);
+        }
+    }
+
     pub(super) fn disks_freed(&mut self, index: u16) {
         let process = &mut self.processes[index as usize];
         if process.full || process.files.full {
