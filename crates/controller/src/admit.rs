@@ -4,7 +4,7 @@ use crate::state::{Counters, Entry, Job, PATIENCE_US, State, command};
 use onpath_kernel::{Answer, Core, Cx, Need};
 use onpath_wire::cached::{CacheCommand, CachedName, NotLent};
 use onpath_wire::header::MessageKind;
-use onpath_wire::ids::{InodeId, NodeId, RecordSeq, RequestSeq};
+use onpath_wire::ids::{InodeId, NodeId, RecordSeq, RequestSeq, ShardId};
 use onpath_wire::innet::InNet;
 use onpath_wire::innet::cache::{CACHE_BITS, CacheResult, ROOT_KEY, ROOT_TOKEN};
 use onpath_wire::limits::OPERATIONS_MAX;
@@ -149,17 +149,39 @@ fn site(core: &Core<State>, parent: InodeId, name: Option<&Name>) -> Option<Node
     }))
 }
 
+/// A shard has started, and knows nothing of what it has lent: none of its names has an entry when it is answered (C-7). It is not if that cannot
+/// be said, and then has the epoch ended.
+pub(crate) async fn drop_all_of(cx: &Cx<State>, shard: ShardId, seq: RequestSeq, epoch: u16) {
+    let its = |core: &mut Core<State>| {
+        let is_its = |(parent, name): &CachedName| site(core, *parent, name.as_ref()) == Some(NodeId::shard(shard));
+        let state = &core.state;
+        let all = state.names.iter().filter(|(what, _)| state.lease.epoch == epoch && is_its(what));
+        all.map(|(what, entry)| (what.clone(), *entry)).collect::<Vec<_>>()
+    };
+    for (what, entry) in cx.with(its) {
+        evict(cx, &what, epoch, entry).await;
+    }
+    cx.with(|core| {
+        if core.state.lease.epoch == epoch && !core.state.lease.unsure {
+            let packet = Packet::new(&core.state.header(MessageKind::PeerAnswer, seq), &Peer::Done);
+            core.send_after(NodeId::shard(shard), packet, RecordSeq(0), Need::ByDestination);
+        }
+    });
+}
+
 /// Takes a name out again; its home hears of it, and else would find out with the next change.
 pub(crate) async fn evict(cx: &Cx<State>, what: &CachedName, epoch: u16, entry: Entry) {
     let Entry { key, token, index, number } = entry;
     let status = command(cx, CacheCommand::Evict { epoch, key, token, index }).await;
+    let is_gone = status.is_some_and(|status| status.done);
     cx.with(|core| {
         if core.state.lease.epoch != epoch || core.state.names.get(what) != Some(&entry) {
             return;
         }
         core.state.names.remove(what);
         core.state.leads_to.remove(what);
-        if status.is_some_and(|status| status.done) {
+        core.state.lease.unsure |= !is_gone;
+        if is_gone {
             core.state.free.push(index);
             let (parent, name) = what.clone();
             let Some(site) = site(core, parent, name.as_ref()) else { return };

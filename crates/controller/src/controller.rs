@@ -13,6 +13,7 @@ use onpath_wire::innet::{Cache, InNet};
 use onpath_wire::limits::{LENT_NAMES_MAX, OPERATIONS_MAX};
 use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
+use onpath_wire::peer::Peer;
 
 /// What its host tells a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +88,7 @@ async fn run(cx: Cx<State>, job: Job) {
         Job::Admit(what) => _ = admit::admit(&cx, &what).await,
         Job::Count(epoch) => hot::count(&cx, epoch).await,
         Job::Learn(read) => hot::learn(&cx, &read).await,
+        Job::Drop(shard, seq, epoch) => admit::drop_all_of(&cx, shard, seq, epoch).await,
     }
 }
 
@@ -118,12 +120,19 @@ impl Role for Controller {
     }
 }
 
-/// What the switch has missed often, or an answer of who was asked; that of a home may come by the switch.
+/// What the switch has missed often, what a shard asks for that has started, or an answer of who was asked; that of a home may come by the switch.
 fn receive(core: &mut Core<State>, packet: Packet) {
     if let Some(InNet::Cache(cache @ Cache::Read(read))) = packet.innet.as_deref()
         && cache.result() == Some(CacheResult::Miss)
     {
         return hot::reported(core, read);
+    }
+    if let Ok(header) = packet.header()
+        && header.kind() == MessageKind::Peer
+        && let Some(shard) = header.source.as_shard()
+        && let Ok(Peer::CacheDrop { epoch }) = packet.body()
+    {
+        return core.start(Job::Drop(shard, header.seq, epoch));
     }
     let header = packet.header().ok().filter(|header| {
         header.kind() == MessageKind::PeerAnswer

@@ -52,6 +52,8 @@ pub(crate) enum Job {
     Count(u16),
     /// Looks into what is missed often.
     Learn(Read),
+    /// Drops what a shard has lent before it started.
+    Drop(ShardId, RequestSeq, u16),
 }
 
 /// The entry of a name.
@@ -74,6 +76,8 @@ pub(crate) struct Lease {
     pub(crate) registry: u64,
     /// Sessions that the switch answers.
     pub(crate) listed: BTreeSet<NodeId>,
+    /// The switch may have an entry that it was told to give up, and did not say so.
+    pub(crate) unsure: bool,
     /// Numbers of entries that nobody has: from, and up to before.
     pub(crate) numbers: (u32, u32),
 }

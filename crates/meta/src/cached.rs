@@ -190,11 +190,11 @@ impl Cached {
     }
 }
 
-/// A start: what a former term has lent counts until its epochs are over (C-7).
+/// A start: what a former term has lent counts until the switch has none of it, or all epochs are over in which that may be (C-7).
 pub(crate) fn begin(core: &mut Core) {
     if core.state.reserved.upto(Counter::LentNames) > 0 && !planted::is(Planted::LentForgotten) {
         core.state.cached.former = true;
-        core.start(Job::EndCacheEpoch(0));
+        core.start(Job::DropLent);
     }
 }
 
@@ -258,6 +258,27 @@ async fn end(cx: &Cx, epoch: u16) {
     cx.until(keys::CACHED, |core| is_over(core).then_some(())).await;
 }
 
+/// Has the controller drop the entries of former terms; if that is not to be had, all epochs end that there were (C-7).
+pub(crate) async fn drop_lent(cx: &Cx) {
+    if !drop_entries(cx).await {
+        return end_epoch(cx, 0).await;
+    }
+    cx.with(|core| {
+        core.state.cached.former = false;
+        core.wake(keys::CACHED);
+    });
+}
+
+async fn drop_entries(cx: &Cx) -> bool {
+    let coordinator = cx.with(|core| NodeId::shard(core.state.config.map.coordinator()));
+    let answer = cx.call(coordinator, |core, seq| core.state.peer_packet(seq, &Peer::CacheHolderAsk)).await;
+    let Ok(Peer::CacheHolder { epoch: epoch @ 1.., controller }) = answer.body() else { return false };
+    let make = |core: &mut Core, _: NodeId, seq| core.state.peer_packet(seq, &Peer::CacheDrop { epoch });
+    let deadline_us = cx.with(|core| core.now.mono_us) + GIVEN_UP_US;
+    let answer = cx.call_all(&[controller], deadline_us, make).await.pop().and_then(Answer::packet);
+    answer.is_some_and(|packet| matches!(packet.body(), Ok(Peer::Done)))
+}
+
 /// Has the coordinator end an epoch, or the present one: 0.
 pub(crate) async fn end_epoch(cx: &Cx, epoch: u16) {
     let coordinator = cx.with(|core| NodeId::shard(core.state.config.map.coordinator()));
@@ -277,8 +298,9 @@ pub(crate) fn asked_about(core: &mut Core, id: InodeId) -> Option<Hot> {
     core.state.cached.hot(id)
 }
 
-/// The access time of an inode has moved: a switch that tells the one of before is told the new one. That of a directory it does not tell.
-pub(crate) fn accessed(core: &mut Core, id: InodeId) {
+/// The access time of an inode has moved, or its blocks: a switch that tells those of before is told the new ones. Those of a directory it does
+/// not tell.
+pub(crate) fn moved(core: &mut Core, id: InodeId) {
     if core.state.cached.is_filled(id) && !id.is_directory() {
         fill_again(core, id);
     }

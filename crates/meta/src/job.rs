@@ -29,6 +29,8 @@ pub(crate) enum Job {
     Lend(Box<cached::Asked>),
     /// Fill an entry again that was cleared.
     Refill(InodeId),
+    /// Have the entries of former terms dropped.
+    DropLent,
     /// See to it that an epoch of the cache is over, or all are: 0.
     EndCacheEpoch(u16),
     /// It wants a lease.
@@ -132,6 +134,7 @@ impl Job {
             },
             Job::Lend(asked) => Box::pin(cached::lend(&cx, *asked)).await,
             Job::Refill(id) => Box::pin(cached::refill(&cx, id)).await,
+            Job::DropLent => Box::pin(cached::drop_lent(&cx)).await,
             Job::EndCacheEpoch(epoch) => Box::pin(cached::end_epoch(&cx, epoch)).await,
             Job::CacheLease { from, seq, epoch, numbers, registry } => {
                 coord::cache::asked(&cx, from, seq, epoch, numbers, registry);
@@ -184,6 +187,7 @@ impl Job {
 
 async fn peer_job(cx: &Cx, from: ShardId, term: Term, seq: RequestSeq, peer: Peer) {
     match peer {
+        Peer::CacheHolderAsk => coord::cache::holder(cx, NodeId::shard(from), seq),
         Peer::CacheEnd { epoch } => coord::cache::end(cx, NodeId::shard(from), seq, epoch).await,
         Peer::GrantAsk { dir, parts, .. } => {
             let holder = Holder { node: NodeId::shard(from), incarnation: term };

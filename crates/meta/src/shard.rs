@@ -275,7 +275,9 @@ fn may_speak(kind: MessageKind, class: Option<NodeClass>) -> bool {
         MessageKind::Peer => matches!(class, Some(NodeClass::Shard | NodeClass::Path | NodeClass::Controller)),
         MessageKind::Data => class == Some(NodeClass::Data),
         MessageKind::PeerAnswer => {
-            matches!(class, Some(NodeClass::Shard | NodeClass::Data | NodeClass::Switch | NodeClass::Path))
+            const ANSWERS: [NodeClass; 5] =
+                [NodeClass::Shard, NodeClass::Data, NodeClass::Switch, NodeClass::Path, NodeClass::Controller];
+            class.is_some_and(|class| ANSWERS.contains(&class))
         }
         MessageKind::Reply | MessageKind::DataReply | MessageKind::Switch => false,
     }

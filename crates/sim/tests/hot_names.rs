@@ -7,6 +7,7 @@ use onpath_sim::model::Caller;
 use onpath_sim::scenario::Scenario;
 use onpath_sim::world::Message;
 use onpath_wire::attr::AttrWire;
+use onpath_wire::data::DataRequest;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::InodeId;
 use onpath_wire::inode::Kind;
@@ -443,4 +444,67 @@ fn what_a_switch_might_have_opened_goes_when_space_is_needed() {
         }
         assert!(!is_there(&mut two), "needed: {needed}");
     }
+}
+
+/// C-6: a file is answered for again before its data node has given up what was cut off; then the switch shows how many blocks are left.
+#[test]
+fn what_is_cut_late_is_shown_soon() {
+    let mut two = Two::new();
+    let file = two.hot_file();
+    let cuts = two.sc.hold(|m| matches!(m.data(), Some(DataRequest::Trim { .. } | DataRequest::Drop { .. })));
+    let set = SetAttr { valid: set::SIZE, size: 1, ..SetAttr::default() };
+    for set in [set, SetAttr { size: 0, ..set }] {
+        let cut = finish(&mut two.sc, two.root, FsOp::SetAttr { id: file, set, handle: None });
+        assert!(cut.is_ok(), "{cut:?}");
+        two.looks_until_answered(InodeId::ROOT, "file");
+    }
+    assert!(two.sc.world.held(cuts) > 0);
+    two.sc.let_go(cuts);
+    two.sc.go_on_for(1_000_000_000);
+    let shown = two.looks_until_answered(InodeId::ROOT, "file");
+    assert_eq!((shown.size, shown.blocks_or_rdev), (0, 0));
+}
+
+impl Two {
+    /// A file of this shard in the root that the switch answers for.
+    fn hot_of(&mut self, shard: u16) -> (String, InodeId) {
+        let made = (0..).map(|number| format!("file-{number}-of-{shard}")).find_map(|text| {
+            let id = self.make_file(InodeId::ROOT, &text);
+            (self.sc.world.map().home(id).0 == shard).then_some((text, id))
+        });
+        let (text, id) = made.expect("each shard has some");
+        self.looks_until_answered(InodeId::ROOT, &text);
+        (text, id)
+    }
+}
+
+/// C-7: a home that has started again has what it has lent taken out of the switch, and the switch goes on to answer for others.
+#[test]
+fn a_restarted_home_has_its_own_entries_dropped() {
+    let mut two = Two::new();
+    let ((kept, _), (dropped, changed)) = (two.hot_of(0), two.hot_of(1));
+    let epoch = two.counted("cache_epoch");
+    two.sc.restart(1);
+    two.change_mode(changed, 0o400);
+    assert_eq!(two.lookup(InodeId::ROOT, &dropped).map(|attr| attr.mode), Ok(0o400));
+    let answered = two.answered();
+    two.lookup(InodeId::ROOT, &kept).expect("it is there");
+    assert_eq!((two.counted("cache_epoch"), two.answered()), (epoch, answered + 1));
+    // It is given an entry again.
+    assert_eq!(two.looks_until_answered(InodeId::ROOT, &dropped).mode, 0o400);
+    assert_eq!(two.counted("cache_epoch"), epoch);
+}
+
+/// C-7: if the controller does not say that the entries are gone the epoch ends.
+#[test]
+fn entries_that_cannot_be_dropped_end_with_their_epoch() {
+    let mut two = Two::new();
+    let (text, file) = two.hot_of(1);
+    let epoch = two.counted("cache_epoch");
+    let drops = two.sc.hold(|m| matches!(m.peer(), Some(Peer::CacheDrop { .. })));
+    two.sc.restart(1);
+    two.change_mode(file, 0o400);
+    assert!(two.sc.world.held(drops) > 0, "it was asked for");
+    assert_eq!(two.lookup(InodeId::ROOT, &text).map(|attr| attr.mode), Ok(0o400));
+    assert_ne!(two.counted("cache_epoch"), epoch);
 }

@@ -12,7 +12,7 @@ use crate::cached::{CacheLease, NameIn, NotLent};
 use crate::caller::Caller;
 use crate::data::MergePart;
 use crate::errno::Errno;
-use crate::ids::{InodeId, JobId, LogSeq, RecordSeq, SessionNumber, Stamp, Term, TxnId, TxnSeq};
+use crate::ids::{InodeId, JobId, LogSeq, NodeId, RecordSeq, SessionNumber, Stamp, Term, TxnId, TxnSeq};
 use crate::innet::Fingerprint;
 use crate::inode::Kind;
 use crate::name::Name;
@@ -468,6 +468,20 @@ wire_enum! {
         /// Home → coordinator module: this epoch of the cache, or any, 0, is to be over (C-4). A call; answered `Done` when it is.
         57 => CacheEnd {
             /// Which.
+            epoch: u16,
+        },
+        /// Started home → coordinator module: who gives names entries now (C-7)? A call; answered `CacheHolder`.
+        62 => CacheHolderAsk,
+        /// The controller that has the lease, and its epoch; 0: none in this term.
+        63 => CacheHolder {
+            /// The epoch.
+            epoch: u16,
+            /// The controller.
+            controller: NodeId,
+        },
+        /// Started home → controller: entries of its names are to go (C-7). A call; answered `Done` when the switch has none.
+        64 => CacheDrop {
+            /// The epoch.
             epoch: u16,
         },
         /// Controller → session: the switch answers it (C-2). A call; answered `CacheNames`.

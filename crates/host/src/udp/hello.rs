@@ -36,7 +36,7 @@ use onpath_wire::secrets::{Pass, Placement};
 use onpath_wire::{wire_enum, wire_struct};
 
 /// Version of these messages and of those of the roles.
-pub(super) const VERSION: u32 = 26;
+pub(super) const VERSION: u32 = 27;
 
 wire_enum! {
     /// A message between processes.

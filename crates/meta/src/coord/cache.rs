@@ -3,6 +3,7 @@
 
 use super::Coordinator;
 use crate::state::commit::commit_unasked;
+use crate::state::packets;
 use crate::{Core, Cx};
 use onpath_kernel::Need;
 use onpath_wire::cached::CacheLease;
@@ -91,6 +92,20 @@ pub(crate) async fn end(cx: &Cx, from: NodeId, seq: RequestSeq, epoch: u16) {
     cx.with(|core| {
         let packet = core.state.answer_packet(seq, &Peer::Done);
         core.send(cx.op(), from, packet);
+    });
+}
+
+/// A home that has started asks who has the lease.
+pub(crate) fn holder(cx: &Cx, from: NodeId, seq: RequestSeq) {
+    cx.with(|core| {
+        let lease = &core.state.coordinator.cache;
+        let body = match lease.holder {
+            Some(controller) if core.now.mono_us < lease.over_us => {
+                Peer::CacheHolder { epoch: lease.epoch, controller }
+            }
+            _ => Peer::CacheHolder { epoch: 0, controller: NodeId(0) },
+        };
+        packets::answer_call(core, cx.op(), from, seq, &body);
     });
 }
 

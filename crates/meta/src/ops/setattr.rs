@@ -8,7 +8,6 @@
 use super::unlink::drop_data;
 use super::{Req, Step, Stop, begin, datapending, getattr, named, need_space, pages, xattr};
 use crate::access::{self, Owned};
-use crate::cached;
 use crate::dir::{holders, owner};
 use crate::files::holders as parts;
 use crate::planted::{self, Planted};
@@ -107,7 +106,6 @@ fn accessed(core: &mut Core, op: OpId, req: &Req, id: InodeId) -> Step {
     }
     let stamp = core.state.clock.stamp(core.now.wall_ns);
     let effect = Effect::Accessed { id, atime: stamp.0 as i64 };
-    cached::accessed(core, id);
     Ok(commit(core, op, req, stamp, Answer::Attr { id }, vec![effect]))
 }
 

@@ -1,6 +1,7 @@
 //! The only way to change durable state: commit a record, which journals and applies it in one step.
 
 use crate::Core;
+use crate::cached;
 use crate::ops::Req;
 use crate::planted::{self, Planted};
 use crate::state::{State, keys};
@@ -69,8 +70,18 @@ fn record_and_apply(core: &mut Core, op: OpId, record: Record) -> Option<Reply> 
     let names = core.state.names.key();
     core.append(op, seq, bytes, record.effects.iter().flat_map(|effect| touched(names, effect)));
     let reply = core.state.apply_live(&record);
+    record.effects.iter().filter_map(is_shown_late).for_each(|id| cached::moved(core, id));
     crate::dir::site::appended(core, op, &record);
     reply
+}
+
+/// What an effect changes by and by, whoever looks: a switch goes on to show that as it was for a moment (C-6).
+fn is_shown_late(effect: &Effect) -> Option<InodeId> {
+    match effect {
+        Effect::Accessed { id, .. } => Some(*id),
+        Effect::DataDone { data, drop: false, .. } => Some(data.inode), // how many blocks are left when it was cut
+        _ => None,
+    }
 }
 
 /// Whether a switch may go on to show what an effect changes (C-6).
@@ -78,7 +89,7 @@ fn is_shown(core: &Core, effect: &Effect) -> bool {
     let id = match effect {
         Effect::PutInode { inode } => inode.id,
         Effect::DropInode { id } | Effect::SetXattr { id, .. } | Effect::RemoveXattr { id, .. } => *id,
-        Effect::Merged { data, .. } | Effect::DataDone { data, .. } => data.inode,
+        Effect::Merged { data, .. } => data.inode,
         _ => return false,
     };
     core.state.cached.is_filled(id) && !planted::is(Planted::ChangesUncleared)

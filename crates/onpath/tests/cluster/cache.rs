@@ -3,7 +3,8 @@
 use crate::common::cluster::{Cluster, Shape};
 use crate::common::server::{Mount, Site};
 use crate::common::wait_until;
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
+use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -56,6 +57,55 @@ fn what_is_asked_for_often_is_answered_by_the_switch() {
     let (asked, by_switch) = (requests(&cluster) - before, answered() - of_switch);
     assert!(by_switch > 1_900 && asked < 300, "{by_switch} answers of the switch, {asked} of shards");
     change_and_look(&of_one, &of_other, 30);
+    drop(mounts);
+    cluster.stop();
+}
+
+/// A hot file that is opened, read and closed costs shards nothing, and is read as it is all the same (C-10). What is open stays.
+#[test]
+fn a_hot_file_is_opened_and_read_without_shards() {
+    let test = "cluster::a_hot_file_is_opened_and_read_without_shards";
+    let Some(site) = Site::new(test) else { return };
+    let Some(cluster) = Cluster::start(test, &site, Shape { cache: Some(0), ..Shape::default() }) else { return };
+    let (mounts, [of_one, of_other]) = mounted(&cluster, &site);
+    wait_until_answered(&cluster, &of_other);
+    let read = |times: usize| {
+        let before = requests(&cluster);
+        (0..times).for_each(|_| assert_eq!(fs::read(&of_other).expect("read"), b"some bytes"));
+        requests(&cluster) - before
+    };
+    wait_until("the switch answers reads", || read(200) < 100);
+    for bytes in [b"more bytes", b"some bytes"] {
+        fs::write(&of_one, bytes).expect("write");
+        assert_eq!(fs::read(&of_other).expect("read"), bytes);
+    }
+    wait_until("the switch answers reads", || read(200) < 100);
+    let mut open = File::open(&of_other).expect("open");
+    fs::remove_file(&of_one).expect("unlink");
+    let mut bytes = String::new();
+    open.read_to_string(&mut bytes).expect("it is open");
+    assert_eq!(bytes, "some bytes");
+    assert!(!of_other.exists());
+    drop(mounts);
+    cluster.stop();
+}
+
+/// A host that has started again has its own entries dropped, and others stay (C-7).
+#[test]
+fn a_host_that_starts_again_keeps_the_epoch() {
+    let test = "cluster::a_host_that_starts_again_keeps_the_epoch";
+    let Some(site) = Site::new(test) else { return };
+    let Some(mut cluster) = Cluster::start(test, &site, Shape { cache: Some(0), ..Shape::default() }) else { return };
+    let (mounts, [of_one, of_other]) = mounted(&cluster, &site);
+    wait_until_answered(&cluster, &of_other);
+    let epoch = |cluster: &Cluster| cluster.status().sum("controller", &["cache_epoch"]);
+    let before = epoch(&cluster);
+    let last = cluster.servers() - 1;
+    cluster.kill(last);
+    cluster.serve(last);
+    change_and_look(&of_one, &of_other, 10);
+    wait_until_answered(&cluster, &of_other);
+    assert_eq!(epoch(&cluster), before);
     drop(mounts);
     cluster.stop();
 }

@@ -6,8 +6,9 @@ use crate::bench::net::median;
 use crate::bench::net::servers::Servers;
 use crate::bench::posix::Usage;
 use anyhow::{Context, ensure};
+use onpath_client::{Caller, OpenOptions, Options, Source, blocking};
 use onpath_host::stream::{ANSWER_WITHIN, request_status};
-use onpath_session::fs::{FsOp, Handle};
+use onpath_session::fs::{FsOp, Handle, OpenMode};
 use onpath_wire::ids::InodeId;
 use onpath_wire::name::Name;
 use onpath_wire::request::{SetAttr, set};
@@ -19,6 +20,10 @@ use std::time::{Duration, Instant};
 const HOT_WITHIN: Duration = Duration::from_secs(30);
 /// So long after a change the switch answers for the file again.
 const CLEARED_FOR: Duration = Duration::from_millis(25);
+/// Names of the path.
+const PATH_NAMES: usize = 8;
+/// Requests for an open file: open, read, close.
+const OF_OPEN: usize = 3;
 /// Looks for each change.
 const LOOKS_EACH: usize = 50;
 
@@ -32,6 +37,10 @@ pub(super) enum Phase {
     Lookup,
     /// Their attributes, several under way.
     Stats,
+    /// A path of eight names that a client without a mount keeps the way of.
+    Path,
+    /// Such a file opened, read and closed; the time is that of the open.
+    Open,
     /// chmod of such a file, which the switch answers for just before.
     ChmodHot,
     /// A write behind the end of such a file.
@@ -43,10 +52,12 @@ pub(super) enum Phase {
 }
 
 impl Phase {
-    pub(super) const ALL: [Phase; 7] = [
+    pub(super) const ALL: [Phase; 9] = [
         Phase::Stat,
         Phase::Lookup,
         Phase::Stats,
+        Phase::Path,
+        Phase::Open,
         Phase::ChmodHot,
         Phase::WriteHot,
         Phase::ChmodCold,
@@ -58,6 +69,8 @@ impl Phase {
             Phase::Stat => "stat of hot files, one under way",
             Phase::Lookup => "lookup of hot names, one under way",
             Phase::Stats => "stat of hot files, several under way",
+            Phase::Path => "stat of a hot path of eight names, by a client that keeps ways",
+            Phase::Open => "open, read and close of hot files: time of the open, CPU of all three",
             Phase::ChmodHot => "chmod of a hot file",
             Phase::WriteHot => "write behind the end of a hot file",
             Phase::ChmodCold => "chmod of other files",
@@ -102,9 +115,9 @@ struct Counts {
 impl Counts {
     fn of(servers: &Servers) -> anyhow::Result<Counts> {
         let processes = servers.processes();
-        let (hosts, switch) = processes.split_at(usize::from(HOSTS));
-        let (hosts_ns, switch_ns) = (Usage::now(hosts)?.servers_ns, Usage::now(switch)?.servers_ns);
-        let dir = servers.dirs.last().context("a host with the switch")?;
+        let (hosts, others) = processes.split_at(usize::from(HOSTS));
+        let (hosts_ns, switch_ns) = (Usage::now(hosts)?.servers_ns, Usage::now(&others[..1])?.servers_ns);
+        let dir = &servers.dirs[usize::from(HOSTS)];
         let status: Value = serde_json::from_str(&request_status(dir, ANSWER_WITHIN)?)?;
         let roles = status["counters"].as_object().into_iter().flatten();
         let of_switch = roles.filter(|(role, _)| role.starts_with("switch-"));
@@ -138,6 +151,12 @@ impl Work<'_> {
             (Phase::Lookup, self.cost(looks, || lookup(looks))?),
             (Phase::Stats, self.cost(looks, || stat(looks, self.window))?),
         ];
+        costs.push((Phase::Path, self.paths(looks)?));
+        for (number, (_, handle)) in hot.iter().enumerate() {
+            self.run(1, 1, |_| write(*handle, 0)).with_context(|| format!("bytes of hot file {number}"))?;
+        }
+        self.heat(&lookup, &stat)?;
+        costs.push((Phase::Open, self.cost(looks, || self.opens(looks, ids.clone()))?));
         let changed = |files: &[(InodeId, Handle)], number: usize| chmod(files[number % files.len()].0, number);
         let written = |files: &[(InodeId, Handle)], number: usize| write(files[number % files.len()].1, number);
         let slowly = |op: &dyn Fn(usize) -> FsOp| {
@@ -182,6 +201,57 @@ impl Work<'_> {
         let ask = move |number: usize, _: &Found| all[number].clone();
         let done = self.client.run(Load { count, window, ask: Box::new(ask), timed: |_| true })?;
         Ok((done.latencies, done.rate))
+    }
+
+    /// Looks at a path until the switch answers nearly every look, and then what one takes.
+    fn paths(&self, count: usize) -> anyhow::Result<Cost> {
+        let (source, _) = Source::parse(&self.servers.url)?;
+        let (client, me) = (blocking::Client::connect_to(&source, &Options::default())?, Caller::root());
+        let directories: Vec<String> =
+            (1..PATH_NAMES).map(|level| (1..=level).map(|name| format!("/way{name}")).collect()).collect();
+        let path = format!("{}/file", directories.last().expect("several names"));
+        for directory in &directories {
+            client.mkdir(&me, directory, 0o755)?;
+        }
+        client.open(&me, &path, &OpenOptions::create())?.close()?;
+        let look = |count: usize| -> anyhow::Result<Took> {
+            let begin = Instant::now();
+            let mut latencies = Vec::with_capacity(count);
+            for _ in 0..count {
+                let asked = Instant::now();
+                client.stat(&me, &path)?;
+                latencies.push(asked.elapsed().as_nanos() as u32);
+            }
+            Ok((latencies, count as f64 / begin.elapsed().as_secs_f64()))
+        };
+        let (begin, tries) = (Instant::now(), 200);
+        loop {
+            let before = Counts::of(self.servers)?.answered;
+            look(tries)?;
+            let answered = Counts::of(self.servers)?.answered - before;
+            if self.form == Form::Off || answered as usize >= tries * 99 / 100 {
+                break;
+            }
+            ensure!(begin.elapsed() < HOT_WITHIN, "the switch answers {answered} of {tries} looks at a path only");
+        }
+        let cost = self.cost(count, || look(count))?;
+        client.close();
+        Ok(cost)
+    }
+
+    fn opens(&self, count: usize, ids: Vec<InodeId>) -> anyhow::Result<Took> {
+        let mode = OpenMode { read: true, direct: true, ..OpenMode::default() };
+        let ask = move |number: usize, found: &Found| {
+            let last = || found.last().and_then(|(_, handle)| *handle).expect("the open before was answered");
+            match number % OF_OPEN {
+                0 => FsOp::Open { id: ids[number / OF_OPEN % ids.len()], mode },
+                1 => FsOp::Read { handle: last(), offset: 0, bytes: 512, page: false },
+                _ => FsOp::Release { handle: last(), flock_owner: None },
+            }
+        };
+        let timed = |number: usize| number.is_multiple_of(OF_OPEN);
+        let done = self.client.run(Load { count: OF_OPEN * count, window: 1, ask: Box::new(ask), timed })?;
+        Ok((done.latencies, done.rate / OF_OPEN as f64))
     }
 
     fn cost(&self, operations: usize, run: impl FnOnce() -> anyhow::Result<Took>) -> anyhow::Result<Cost> {

@@ -46,7 +46,7 @@ pub(in crate::bench) struct Outcome {
     pub(in crate::bench) latencies: Vec<u32>,
     /// Requests a second.
     pub(in crate::bench) rate: f64,
-    /// The inodes and handles in the answers, in the order of arrival.
+    /// The inodes and handles in the answers, in the order of arrival. That of an open tells no inode.
     pub(in crate::bench) found: Vec<(InodeId, Option<Handle>)>,
 }
 
@@ -87,6 +87,7 @@ impl Running {
         match result {
             Ok(FsReply::Entry(attr) | FsReply::Attr { attr, .. }) => self.outcome.found.push((attr.id, None)),
             Ok(FsReply::Created { attr, opened, .. }) => self.outcome.found.push((attr.id, Some(opened.handle))),
+            Ok(FsReply::Opened(opened)) => self.outcome.found.push((InodeId::default(), Some(opened.handle))),
             Ok(_) => {}
             Err(errno) => return Err(format!("{:?} of the measurement: {errno}", self.op(number))),
         }

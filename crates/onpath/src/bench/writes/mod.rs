@@ -52,6 +52,9 @@ pub(crate) struct WritesArgs {
     /// Compare two builds of onpath by this benchmark, in turn: give it twice.
     #[arg(long = "binary", value_name = "PATH")]
     binaries: Vec<PathBuf>,
+    /// How all processes wait: block, all on one CPU; spin, servers on the first CPU and clients on the second.
+    #[arg(long, value_enum, default_value = "block")]
+    wait: WaitMode,
     /// Give results as JSON.
     #[arg(long)]
     json: bool,
@@ -64,32 +67,42 @@ pub(crate) fn run(args: &WritesArgs) -> anyhow::Result<()> {
     for (at, form) in args.forms.iter().enumerate() {
         ensure!(!args.forms[..at].contains(form), "--forms: {} is asked for twice", form.name());
     }
-    let (cpu, _) = cpus(WaitMode::Block, &own_cpus()?)?;
+    let at = cpus(args.wait, &own_cpus()?)?;
     let mut all = Beside::new(&args.forms);
     for round in 0..args.rounds as usize {
         for form in all.order(round) {
             let measured = uninterrupted(|| {
                 eprintln!("round {} of {}: {}", round + 1, args.rounds, form.name());
-                measure(args, form, cpu)
+                measure(args, form, at)
             });
             all.add(form, round, measured?);
         }
     }
-    report::print(args, cpu, &all)
+    report::print(args, at.0, &all)
 }
 
 /// A form in a round.
-fn measure(args: &WritesArgs, form: Form, cpu: usize) -> anyhow::Result<Measured> {
+fn measure(args: &WritesArgs, form: Form, (cpu, clients): (usize, usize)) -> anyhow::Result<Measured> {
     let parent = absolute(&args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
     let dir = tempfile::Builder::new().prefix("onpath-bench-writes").tempdir_in(parent)?;
-    let servers = Servers::start(form.shape(), WaitMode::Block, form::HOSTS, dir.path(), cpu)?;
-    let (writer, reader) =
-        (Client::start(&servers, WaitMode::Block, cpu)?, Client::start(&servers, WaitMode::Block, cpu)?);
-    if form == Form::Network {
+    let servers = Servers::start(form.shape(), args.wait, form::HOSTS, dir.path(), cpu)?;
+    let (writer, reader) = (Client::start(&servers, args.wait, clients)?, Client::start(&servers, args.wait, clients)?);
+    if form.has_table() {
         in_use(&servers, &writer)?;
     }
     let (operations, window, bytes) = (args.operations as usize, args.window as usize, args.bytes as usize);
-    let work = Work { servers: &servers, writer: &writer, reader: &reader, operations, window, bytes, form, cpu };
+    let work = Work {
+        servers: &servers,
+        writer: &writer,
+        reader: &reader,
+        operations,
+        window,
+        bytes,
+        form,
+        wait: args.wait,
+        cpu,
+        clients,
+    };
     let (phases, echo_us) = work.all()?;
     writer.stop()?;
     reader.stop()?;

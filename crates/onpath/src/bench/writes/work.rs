@@ -75,7 +75,10 @@ pub(super) struct Work<'a> {
     pub(super) window: usize,
     pub(super) bytes: usize,
     pub(super) form: Form,
+    pub(super) wait: WaitMode,
+    /// CPUs of servers and of clients.
     pub(super) cpu: usize,
+    pub(super) clients: usize,
 }
 
 /// What hosts have counted.
@@ -143,7 +146,7 @@ impl Work<'_> {
         self.writes(&handles, 0, 4 * self.window, self.window)?;
         let many = self.cost(count, || self.writes(&handles, 4 * self.window, count, self.window))?;
         self.writer.close(&opened(&made))?;
-        let echo = Echo::start(Way::One, WaitMode::Block, bytes, (self.cpu, self.cpu))?;
+        let echo = Echo::start(Way::One, self.wait, bytes, (self.cpu, self.clients))?;
         echo.latencies(count / 10)?;
         let echo_us = median(echo.latencies(count)?) / 1e3;
         let costs = [write, seen, small, many];
@@ -159,7 +162,7 @@ impl Work<'_> {
         let went = match self.form {
             Form::Chain => operations as u64,
             Form::TwoPhase | Form::Owner | Form::OwnerAtOnce => after.answered - before.answered,
-            Form::Network => after.installed - before.installed,
+            Form::Network | Form::NetworkKernel => after.installed - before.installed,
         };
         let share = went as f64 / operations as f64;
         let each = |after: u64, before: u64| (after - before) as f64 / operations as f64;
