@@ -11,18 +11,17 @@ const IN_EVERY_RUN: [&str; 6] =
     ["path-acl", "path-chmod", "path-link-replaced", "path-load", "path-last-replaced", "path-rmdir"];
 
 /// Situations in which nothing but lost messages is tried in every run.
-const IN_FULL_RUNS: [&str; 3] = ["path-load-copied", "path-load-given-up", "way-group"];
+const IN_FULL_RUNS: [&str; 6] =
+    ["hot-anew-lent", "hot-lent-rename", "hot-new-epoch", "path-load-copied", "path-load-given-up", "way-group"];
 
 /// Situations of hot names in which messages are late and doubled in full runs only: something is late already when they begin.
-const LATE_IN_FULL_RUNS: [&str; 9] = [
-    "hot-anew-lent",
+const LATE_IN_FULL_RUNS: [&str; 7] = [
     "hot-cleared-before",
     "hot-evicted-late",
     "hot-filled-before",
     "hot-former-epoch",
     "hot-lent-before",
     "hot-lent-late",
-    "hot-lent-rename",
     "hot-lent-search",
 ];
 

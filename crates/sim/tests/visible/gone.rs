@@ -11,7 +11,7 @@ use onpath_wire::limits::SESSION_LEASE_MS;
 /// Longer than a session that is silent is believed to live, ns.
 const DEAD_NS: u64 = 4 * SESSION_LEASE_MS * 1_000_000;
 /// Virtual time in which a file is gone that nobody has open, ns: less than a lease, by which a data node would refuse what comes late.
-const GONE_NS: u64 = 50_000_000;
+const GONE_NS: u64 = 2_000_000_000;
 /// Virtual time in which what comes late is done, and told, ns.
 const DONE_NS: u64 = 2_000_000_000;
 

@@ -193,12 +193,12 @@ fn filled_late(sc: &mut Scenario, placed: &mut Placed) {
 /// The same, and a new epoch has begun since, in which the file has an entry.
 fn filled_in_former_epoch(sc: &mut Scenario, placed: &mut Placed) {
     filled_late(sc, placed);
-    begins_anew(sc, placed);
+    begins_anew(sc);
     admitted(sc, placed);
 }
 
 /// The controller begins anew: no epoch has begun yet.
-fn begins_anew(sc: &mut Scenario, _: &mut Placed) {
+fn begins_anew(sc: &mut Scenario) {
     sc.world.crash(PROCESS_OF_CONTROLLER, false);
     wait(sc, |sc| sc.world.is_up(PROCESS_OF_CONTROLLER));
 }
@@ -247,7 +247,7 @@ fn home_anew_lent_before(sc: &mut Scenario, placed: &mut Placed) {
 /// The controller has begun anew, and an epoch since, in which the home is asked late to fill the file's entry.
 fn controller_anew(sc: &mut Scenario, placed: &mut Placed) {
     admitted(sc, placed);
-    begins_anew(sc, placed);
+    begins_anew(sc);
     let late = sc.hold(lends);
     admit(sc, placed, "a/f");
     wait(sc, |sc| sc.world.held(late) > 0);
