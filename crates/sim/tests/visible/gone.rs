@@ -10,8 +10,6 @@ use onpath_wire::limits::SESSION_LEASE_MS;
 
 /// Longer than a session that is silent is believed to live, ns.
 const DEAD_NS: u64 = 4 * SESSION_LEASE_MS * 1_000_000;
-/// Virtual time in which a file is gone that nobody has open, ns: less than a lease, by which a data node would refuse what comes late.
-const GONE_NS: u64 = 2_000_000_000;
 /// Virtual time in which what comes late is done, and told, ns.
 const DONE_NS: u64 = 2_000_000_000;
 
@@ -54,9 +52,9 @@ impl Pair {
         }
     }
 
-    /// The file is gone when so much time has passed.
-    fn is_gone_in(&mut self, ns: u64) {
-        self.sc.go_on_for(ns);
+    /// The file is gone when nobody is believed to live any more who is dead.
+    fn is_gone(&mut self) {
+        self.sc.go_on_for(DEAD_NS);
         assert_eq!(self.left(), (0, 0), "it is gone");
     }
 
@@ -87,7 +85,7 @@ fn a_late_copy_of_a_write_leaves_nothing() {
             pair.sc.go_on_for(DONE_NS);
             assert!(pair.sc.world.finished().is_some_and(|finished| finished.result.is_ok()), "{form}");
             pair.removes(&[0, 1]);
-            pair.is_gone_in(GONE_NS);
+            pair.is_gone();
             restarts.into_iter().for_each(|process| pair.restart(process));
             pair.comes_late(held, form);
         }
@@ -104,7 +102,7 @@ fn a_late_write_of_the_dead_leaves_nothing() {
             pair.sc.world.stop_holding(held);
             pair.sc.world.kill_session(pair.by[0].0);
             pair.removes(&[1]);
-            pair.is_gone_in(DEAD_NS);
+            pair.is_gone();
             restarts.into_iter().for_each(|process| pair.restart(process));
             pair.comes_late(held, form);
         }
