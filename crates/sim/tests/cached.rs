@@ -1,5 +1,7 @@
 //! Hot metadata answered by the switch: leases, entries that a command asks for, and stat(2) of a file that no server sees.
 
+mod schedules;
+
 use crate::shapes;
 use crate::visible::finish;
 use onpath_session::fs::{FsOp, FsReply, OpenMode};
@@ -18,10 +20,11 @@ use onpath_wire::tracking::SwitchCommand;
 /// A switch with a cache has a lease for longer than this, ns, and then none.
 const LEASE_NS: u64 = 400_000_000;
 
-/// A file in the root directory, and who has looked for it.
+/// A file, in the root directory unless it is said otherwise, and who has looked for it.
 struct Hot {
     sc: Scenario,
     session: usize,
+    parent: InodeId,
     name: Name,
     file: AttrWire,
 }
@@ -33,18 +36,26 @@ fn name(text: &str) -> Name {
 impl Hot {
     /// A file that has no entry yet; the switch has a lease.
     fn new() -> Hot {
-        let mut sc = Scenario::with_cache(2);
+        Hot::of(Scenario::with_cache(2), name("hot"))
+    }
+
+    /// The same under this name.
+    fn of(sc: Scenario, name: Name) -> Hot {
+        Hot::in_directory(sc, InodeId::ROOT, name)
+    }
+
+    /// The same in this directory.
+    fn in_directory(mut sc: Scenario, parent: InodeId, name: Name) -> Hot {
         let session = sc.world.add_session(&[Caller::default()]);
-        let name = name("hot");
         let create = FsOp::Create {
-            parent: InodeId::ROOT,
+            parent,
             name: name.clone(),
             mode: 0o640,
             umask: 0,
             open: OpenMode { direct: true, ..OpenMode::READ_WRITE },
         };
         let Ok(FsReply::Created { attr: file, .. }) = finish(&mut sc, session, create) else { panic!("a file") };
-        let mut hot = Hot { sc, session, name, file };
+        let mut hot = Hot { sc, session, parent, name, file };
         hot.file = hot.stat();
         hot.wait("sessions_listed");
         hot
@@ -67,7 +78,7 @@ impl Hot {
     }
 
     fn looks(&mut self) {
-        let lookup = FsOp::Lookup { parent: InodeId::ROOT, name: self.name.clone() };
+        let lookup = FsOp::Lookup { parent: self.parent, name: self.name.clone() };
         let found = finish(&mut self.sc, self.session, lookup);
         assert!(matches!(found, Ok(FsReply::Entry(attr)) if attr.id == self.file.id), "{found:?}");
     }
@@ -101,8 +112,20 @@ impl Hot {
         assert!(changed.is_ok(), "{change:?}: {changed:?}");
     }
 
+    fn counted(&self, what: &str) -> u64 {
+        self.sc.world.switch_counters().get(what).copied().unwrap_or_default()
+    }
+
     fn answered(&self) -> u64 {
-        self.sc.world.switch_counters().get("read_answered").copied().unwrap_or_default()
+        self.counted("read_answered")
+    }
+
+    fn filled(&self) -> u64 {
+        self.counted("fill_done")
+    }
+
+    fn cleared(&self) -> u64 {
+        self.counted("invalidate_done")
     }
 
     /// No shard hears of a request.

@@ -1,5 +1,6 @@
 //! Writes that a data node answers (V-1 to V-6): files whose home is in one process and whose bytes are in another.
 
+mod gone;
 pub(crate) mod listed;
 pub(crate) mod network;
 mod schedules;

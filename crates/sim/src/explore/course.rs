@@ -96,6 +96,12 @@ impl Course {
         self.step
     }
 
+    /// What the switch has counted.
+    #[cfg(test)]
+    pub(super) fn switch_counters(&self) -> BTreeMap<&'static str, u64> {
+        self.world.switch_counters()
+    }
+
     /// Whether anything was found wrong.
     pub(super) fn is_wrong(&self) -> bool {
         !self.world.checker.violations.is_empty()

@@ -5,6 +5,7 @@
 
 use super::callers::next_finished;
 use super::locks::Locks;
+use super::times::{Timed, Times};
 use crate::model::Caller;
 use crate::scenario::Scenario;
 use crate::users::history::{History, Span};
@@ -29,6 +30,8 @@ const BOUNDS: [u64; CELLS + 1] = [0, 1_000, 4_096, 8_192];
 const PIECE_BYTES: usize = 1_000;
 /// Bytes asked for by a read: more than there are.
 const READ_BYTES: u32 = 1 << 16;
+/// How the file is opened.
+const MODE: OpenMode = OpenMode::READ_WRITE;
 /// Virtual time in which a session that is not heard of is declared dead, ns.
 const SILENCE_NS: u64 = 3 * SESSION_LEASE_MS * 1_000_000 / 2;
 
@@ -43,6 +46,14 @@ pub(super) enum Call {
     Read,
     /// The file is synced.
     Sync,
+    /// It is opened: so it is not from the beginning, by this session.
+    Open,
+    /// Its attributes are asked for, perhaps by who does not have it open.
+    Stat,
+    /// It is looked up, and its attributes shown.
+    Look,
+    /// Its modification time is set, perhaps by who does not have it open.
+    SetTime(i64),
     /// A piece is written at the end (O_APPEND).
     Append,
     /// The file's name is removed; it stays open.
@@ -68,15 +79,30 @@ impl Call {
     fn is_soon(self) -> bool {
         matches!(self, Call::Cancel | Call::DieSoon)
     }
+
+    /// Whether somebody is shown times.
+    fn is_timed(self) -> bool {
+        matches!(self, Call::Stat | Call::Look | Call::SetTime(_))
+    }
+
+    /// Whether this is about what is open.
+    fn is_of_open(self) -> bool {
+        !self.is_timed() && !matches!(self, Call::Open | Call::Unlink)
+    }
+}
+
+/// Whether a session has the file open from the beginning: it does something with it, and does not open it later.
+fn is_open(program: &[Call]) -> bool {
+    program.iter().any(|call| call.is_of_open()) && !program.contains(&Call::Open)
 }
 
 /// What each session calls, one thing after the other.
 pub(super) type Calls = &'static [&'static [Call]];
 
-/// A session with the file open.
+/// A session, which may have the file open.
 struct Holder {
     session: usize,
-    handle: Handle,
+    handle: Option<Handle>,
     dead: bool,
     /// It may be declared dead: then its calls fail.
     silent: bool,
@@ -91,7 +117,8 @@ impl Holder {
         if self.dead || world.is_dead(self.session) {
             return Ok(());
         }
-        let release = FsOp::Release { handle: self.handle, flock_owner: Some(Locks::OWNER) };
+        let Some(handle) = self.handle else { return Ok(()) };
+        let release = FsOp::Release { handle, flock_owner: Some(Locks::OWNER) };
         let unique = world.system_call(self.session, 0, release);
         let released =
             next_finished(world).filter(|finished| finished.unique == unique).map(|finished| finished.result);
@@ -113,6 +140,8 @@ pub(super) struct Files {
     /// What was appended: places count from the end of the cells.
     pieces: Pieces,
     locks: Locks,
+    /// If anybody asks for times.
+    times: Option<Times>,
     truncated: bool,
     clock: u64,
     digest: u64,
@@ -123,36 +152,43 @@ fn bytes(cells: Range<usize>) -> u64 {
 }
 
 impl Files {
-    /// Opens a file in as many sessions as there are programs, and writes to all of it.
+    /// Makes a file, opens it in the sessions that have it open, one for each program, and writes to all of it.
     pub(super) fn open(sc: &mut Scenario, calls: Calls) -> Files {
         let name = sc.name_at(InodeId::ROOT, 1, "file");
-        let (mut id, mut holders) = (InodeId::NONE, vec![]);
-        let mode = OpenMode::READ_WRITE;
+        let (mut id, mut holders, mut times) = (InodeId::NONE, vec![], None);
+        let asked = calls.iter().any(|program| program.iter().any(|call| call.is_timed()));
         for program in calls {
             let session = sc.world.add_session(&[Caller::default()]);
+            let calls = program.iter().copied().collect();
             let op = match id {
                 InodeId::NONE => {
                     let (parent, name) = (InodeId::ROOT, name.clone());
-                    FsOp::Create { parent, name, mode: 0o644, umask: 0, open: mode }
+                    FsOp::Create { parent, name, mode: 0o644, umask: 0, open: MODE }
                 }
-                id => FsOp::Open { id, mode },
+                id if is_open(program) => FsOp::Open { id, mode: MODE },
+                _ => {
+                    holders.push(Holder { session, handle: None, dead: false, silent: false, calls, awaited: None });
+                    continue;
+                }
             };
             let handle = match answer(&mut sc.world, session, op) {
                 Ok(FsReply::Created { attr, opened, .. }) => {
                     id = attr.id;
+                    times = asked.then(|| Times::new((&attr).into()));
                     opened.handle
                 }
                 Ok(FsReply::Opened(opened)) => opened.handle,
                 other => panic!("open is answered {other:?}"),
             };
-            let calls = program.iter().copied().collect();
+            let handle = Some(handle);
             holders.push(Holder { session, handle, dead: false, silent: false, calls, awaited: None });
         }
         let truncated = calls.iter().any(|program| program.iter().any(|call| matches!(call, Call::Truncate(_))));
         let histories = [(); CELLS].map(|()| History::default());
         let (pieces, locks) = (Pieces::default(), Locks::new(holders.len()));
         let marks = Marks::new(1);
-        let mut files = Files { id, name, holders, marks, histories, pieces, locks, truncated, clock: 0, digest: 0 };
+        let mut files =
+            Files { id, name, holders, marks, histories, pieces, locks, times, truncated, clock: 0, digest: 0 };
         // The data node is lent the file after the second write; with the first one it has asked the home which part that gave last.
         for _ in 0..if sc.world.config.writes.lends() { 3 } else { 1 } {
             files.call(&mut sc.world, 0, Call::Write(0, CELLS));
@@ -243,37 +279,52 @@ impl Files {
     }
 
     fn call(&mut self, world: &mut World, index: usize, call: Call) {
-        let Holder { session, handle, .. } = self.holders[index];
+        let Holder { session, handle: opened, .. } = self.holders[index];
+        let handle = || opened.expect("it has the file open");
         self.ticks(session);
         let mut mark = 0;
         let op = match call {
             Call::Write(from, to) => {
                 let data;
                 (mark, data) = self.written(bytes(from..to) as usize);
-                FsOp::Write { handle, offset: BOUNDS[from], data, append: false, kill_suidgid: false, page: false }
+                FsOp::Write {
+                    handle: handle(),
+                    offset: BOUNDS[from],
+                    data,
+                    append: false,
+                    kill_suidgid: false,
+                    page: false,
+                }
             }
             Call::Append => {
                 let data;
                 (mark, data) = self.written(PIECE_BYTES);
-                FsOp::Write { handle, offset: 0, data, append: true, kill_suidgid: false, page: false }
+                FsOp::Write { handle: handle(), offset: 0, data, append: true, kill_suidgid: false, page: false }
             }
             Call::Unlink => FsOp::Unlink { parent: InodeId::ROOT, name: self.name.clone() },
             Call::Lock | Call::TryLock => {
                 self.locks.asked(index);
-                FsOp::SetLock { handle, lock: Locks::whole(LockKind::Write), wait: call == Call::Lock }
+                FsOp::SetLock { handle: handle(), lock: Locks::whole(LockKind::Write), wait: call == Call::Lock }
             }
             Call::Unlock => {
                 self.locks.gives_back(index);
-                FsOp::SetLock { handle, lock: Locks::whole(LockKind::Unlock), wait: false }
+                FsOp::SetLock { handle: handle(), lock: Locks::whole(LockKind::Unlock), wait: false }
             }
             Call::Cancel | Call::Silence | Call::Die | Call::DieSoon => return self.interrupt(world, index, call),
             Call::Truncate(from) => {
                 let valid = set::SIZE | set::OPEN_FOR_WRITE;
                 let set = SetAttr { valid, size: BOUNDS[from], ..SetAttr::default() };
-                FsOp::SetAttr { id: self.id, set, handle: Some(handle) }
+                FsOp::SetAttr { id: self.id, set, handle: opened }
             }
-            Call::Read => FsOp::Read { handle, offset: 0, bytes: READ_BYTES, page: false },
-            Call::Sync => FsOp::Fsync { handle },
+            Call::Read => FsOp::Read { handle: handle(), offset: 0, bytes: READ_BYTES, page: false },
+            Call::Sync => FsOp::Fsync { handle: handle() },
+            Call::Open => FsOp::Open { id: self.id, mode: MODE },
+            Call::Stat => FsOp::GetAttr { id: self.id, handle: opened },
+            Call::Look => FsOp::Lookup { parent: InodeId::ROOT, name: self.name.clone() },
+            Call::SetTime(mtime) => {
+                let set = SetAttr { valid: set::MTIME, mtime, ..SetAttr::default() };
+                FsOp::SetAttr { id: self.id, set, handle: opened }
+            }
         };
         let unique = world.system_call(session, 0, op);
         self.holders[index].awaited = Some((unique, self.clock, call, mark));
@@ -305,7 +356,15 @@ impl Files {
         match (call, result) {
             (Call::Write(from, to), Ok(FsReply::Written(n))) if u64::from(n) == bytes(from..to) => {
                 self.histories[from..to].iter_mut().for_each(|history| history.write(mark, span));
+                self.timed(span, Timed::Written);
             }
+            (Call::SetTime(value), Ok(FsReply::Attr { attr, .. })) => {
+                self.timed(span, Timed::Set(value, (&attr).into()));
+            }
+            (Call::Stat, Ok(FsReply::Attr { attr, .. })) | (Call::Look, Ok(FsReply::Entry(attr))) => {
+                self.timed(span, Timed::Looked((&attr).into()));
+            }
+            (Call::Open, Ok(FsReply::Opened(opened))) => self.holders[index].handle = Some(opened.handle),
             (Call::Truncate(from), Ok(FsReply::Attr { .. })) => {
                 self.histories[from..].iter_mut().for_each(|history| history.clear(span));
             }
@@ -321,6 +380,10 @@ impl Files {
             (call, result) => return Err(format!("{call:?} is answered {result:?}")),
         }
         Ok(())
+    }
+
+    fn timed(&mut self, span: Span, timed: Timed) {
+        self.times.iter_mut().for_each(|times| times.answered(span, timed));
     }
 
     /// Takes what a read of everything showed.
@@ -345,8 +408,13 @@ impl Files {
         self.outlast_silence(world);
         self.wait(world, true);
         for index in 0..self.holders.len() {
-            if !self.holders[index].dead && !world.is_dead(self.holders[index].session) {
-                self.call(world, index, Call::Read);
+            let Holder { session, handle, dead, .. } = self.holders[index];
+            if dead || world.is_dead(session) {
+                continue;
+            }
+            let looks = self.times.is_some().then_some(Call::Stat);
+            for call in handle.map(|_| Call::Read).into_iter().chain(looks) {
+                self.call(world, index, call);
                 self.wait(world, true);
             }
         }
@@ -355,6 +423,7 @@ impl Files {
             .filter_map(|(cell, h)| h.judge(self.truncated).err().map(|why| format!("cell {cell}: {why}")))
             .collect();
         wrong.extend(self.pieces.judge().err());
+        wrong.extend(self.times.and_then(|times| times.judge().err()));
         wrong.extend(self.holders.into_iter().filter_map(|holder| holder.close(world).err()));
         wrong
     }

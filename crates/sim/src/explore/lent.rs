@@ -1,4 +1,5 @@
-//! Situations of a file that is lent to its data node (V-1 to V-7): the first session has written it often enough, and others have it open.
+//! Situations of a file that is lent to its data node (V-1 to V-7): the first session has written it often enough, and others have it open,
+//! look at it or set its times.
 
 use super::files::Call;
 use super::situations::{Script, Situation};
@@ -61,5 +62,77 @@ pub(super) const OF_LENT: &[Situation] = &[
         about: "a lent file whose writer tells the home is written, cut by another session, and read",
         world: IN_TWO_PHASES,
         script: Script::Calls(&[&[Call::Write(0, 2), Call::Write(1, 3)], &[Call::Truncate(1), Call::Read]]),
+    },
+    Situation {
+        name: "times-writer",
+        about: "the only writer of a lent file writes it, sets its time, and writes it again, while another session looks at it",
+        world: LENDS,
+        script: Script::Calls(&[&[Call::Write(0, 1), Call::SetTime(5), Call::Write(1, 2)], &[Call::Stat, Call::Look]]),
+    },
+    Situation {
+        name: "times-other",
+        about: "a lent file is written twice, while another session sets its time and looks at it, and a third one looks",
+        world: LENDS,
+        script: Script::Calls(&[
+            &[Call::Write(0, 1), Call::Write(1, 2)],
+            &[Call::SetTime(5), Call::Stat],
+            &[Call::Stat],
+        ]),
+    },
+    Situation {
+        name: "times-opened",
+        about: "the only writer of a lent file sets its time, while another session opens it, writes it and looks at it",
+        world: LENDS,
+        script: Script::Calls(&[&[Call::Write(0, 1), Call::SetTime(5)], &[Call::Open, Call::Write(1, 2), Call::Stat]]),
+    },
+    Situation {
+        name: "times-two",
+        about: "two sessions write a lent file; one of them sets its time, and both look at it",
+        world: LENDS,
+        script: Script::Calls(&[&[Call::Write(0, 1), Call::Stat], &[Call::Write(1, 2), Call::SetTime(5), Call::Stat]]),
+    },
+    Situation {
+        name: "times-durable",
+        about: "the same as times-writer, where replies wait for the disk",
+        world: LENDS_DURABLY,
+        script: Script::Calls(&[&[Call::Write(0, 1), Call::SetTime(5), Call::Write(1, 2)], &[Call::Stat, Call::Look]]),
+    },
+    Situation {
+        name: "times-table",
+        about: "the same as times-writer, where the table of a switch shows what is pending",
+        world: IN_TABLES,
+        script: Script::Calls(&[&[Call::Write(0, 1), Call::SetTime(5), Call::Write(1, 2)], &[Call::Stat, Call::Look]]),
+    },
+    Situation {
+        name: "times-table-other",
+        about: "the same as times-other, where the table of a switch shows what is pending",
+        world: IN_TABLES,
+        script: Script::Calls(&[
+            &[Call::Write(0, 1), Call::Write(1, 2)],
+            &[Call::SetTime(5), Call::Stat],
+            &[Call::Stat],
+        ]),
+    },
+    Situation {
+        name: "times-table-opened",
+        about: "the same as times-opened, where the table of a switch shows what is pending",
+        world: IN_TABLES,
+        script: Script::Calls(&[&[Call::Write(0, 1), Call::SetTime(5)], &[Call::Open, Call::Write(1, 2), Call::Stat]]),
+    },
+    Situation {
+        name: "times-phases",
+        about: "the same as times-writer, where the writer tells the home",
+        world: IN_TWO_PHASES,
+        script: Script::Calls(&[&[Call::Write(0, 1), Call::SetTime(5), Call::Write(1, 2)], &[Call::Stat, Call::Look]]),
+    },
+    Situation {
+        name: "times-chain",
+        about: "the same as times-other, where the home answers writes",
+        world: (2, Form::Owner, |_| {}),
+        script: Script::Calls(&[
+            &[Call::Write(0, 1), Call::Write(1, 2)],
+            &[Call::SetTime(5), Call::Stat],
+            &[Call::Stat],
+        ]),
     },
 ];

@@ -18,6 +18,7 @@ mod locks;
 mod paths;
 mod schedule;
 mod situations;
+mod times;
 
 pub use schedule::{Bounds, Choice, Schedule};
 pub use situations::{Situation, situation, situations};

@@ -5,7 +5,7 @@
 use super::beginnings::BEGUN;
 use super::files::{Call, Calls};
 use super::lent::OF_LENT;
-use super::paths::{OF_PATHS, Scene};
+use super::paths::{OF_HOT, OF_PATHS, Scene};
 use crate::client::Asked;
 use crate::model::Caller;
 use crate::scenario::{Scenario, alice, calm, create, make, mode, read, rename, unlink};
@@ -61,7 +61,7 @@ impl Situation {
 
 /// All situations.
 pub fn situations() -> impl Iterator<Item = &'static Situation> {
-    SITUATIONS.iter().chain(BEGUN).chain(OF_LENT).chain(OF_PATHS)
+    SITUATIONS.iter().chain(BEGUN).chain(OF_LENT).chain(OF_HOT).chain(OF_PATHS)
 }
 
 /// The situation of this name.

@@ -136,12 +136,17 @@ pub(crate) const MEANS: &[(u8, Planted, Means)] = &[
     (23, Planted::GrantedWhileMoving, PATHS),
     // V-2: what is lent is asked back before it is shown.
     (4, Planted::ShownWithoutRecall, LENT),
+    (4, Planted::ShownWithoutRecall, explored("times-writer", NONE)),
     (4, Planted::ListedUncollected, LENT),
     (21, Planted::WriterNotAlone, LENT_TO_MANY),
+    (21, Planted::WriterNotAlone, explored("times-two", LATE)),
     // V-11: an answer of a table counts when its epoch is complete.
     (7, Planted::TableTooEarly, TABLES),
+    // C-6, C-7: what is lent is cleared before it changes, also by a home that has forgotten what it has lent.
     (4, Planted::ChangesUncleared, CACHED),
+    (4, Planted::ChangesUncleared, explored("hot-chmod", NONE)),
     (15, Planted::LentForgotten, CACHED),
+    (15, Planted::LentForgotten, explored("hot-anew", NONE)),
     (25, Planted::IntentionUnconfirmed, RENAMES),
     (25, Planted::IntentionUnconfirmed, explored("rename-owner", POWERS)),
     (25, Planted::PromisedAnew, RENAMES),

@@ -45,6 +45,7 @@ const MEANS: &[(&str, Removed, &str, Bounds)] = &[
     ("P-6", Removed::Path(OfPath::OvertakenLoad), "path-load", USUAL),
     ("P-6", Removed::Path(OfPath::CopiedLoad), "path-load-copied", USUAL),
     ("P-6", Removed::Path(OfPath::CopiedLoad), "path-load-given-up", USUAL),
+    ("C-2", Removed::Session(OfSession::SearchUnasked), "hot-search", USUAL),
 ];
 
 /// What is removed of homes.

@@ -2,11 +2,13 @@
 
 mod beginnings;
 mod history;
+mod hot;
 mod scene;
 mod situations;
 mod walk;
 mod walkers;
 
+pub(super) use hot::OF_HOT;
 pub(super) use scene::Scene;
 pub(super) use situations::OF_PATHS;
 pub(super) use walkers::Walkers;

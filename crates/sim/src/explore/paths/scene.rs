@@ -90,6 +90,10 @@ pub(super) enum Act {
     MakeAt(&'static str),
     /// A path is followed as far as a path node leads, and no further.
     Lead(&'static str),
+    /// Who walks looks the last name up in its directory.
+    Look(&'static str),
+    /// Who walks asks for the attributes of what was there at the beginning.
+    Stat(&'static str),
     /// Where things are changed is known by the ids that directories had at the beginning.
     Rename(&'static str, &'static str),
     Exchange(&'static str, &'static str),

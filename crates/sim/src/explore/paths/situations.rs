@@ -13,7 +13,7 @@ use onpath_path::IndexKind;
 use onpath_wire::tracking::Form;
 
 /// A world of situations.
-type Shape = (u16, Form, fn(&mut WorldConfig));
+pub(super) type Shape = (u16, Form, fn(&mut WorldConfig));
 
 /// A path node, and nothing is acknowledged that a loss of power could take.
 const Q: Shape = (3, Form::Owner, |world| (world.path_nodes, world.commit) = (1, Commit::Sync));
@@ -71,12 +71,12 @@ const DEEPER: &[Has] =
     &[dir("a", T, A), dir("a/b", S, T), file("a/b/f", T, T), dir("a/b/d", T, A), file("a/b/d/g", S, S)];
 
 /// Who keeps no ways.
-const fn by(acts: &'static [Act]) -> Program {
+pub(super) const fn by(acts: &'static [Act]) -> Program {
     Program { of: Of::Asking, acts }
 }
 
 /// Who keeps ways.
-const fn kept(acts: &'static [Act]) -> Program {
+pub(super) const fn kept(acts: &'static [Act]) -> Program {
     Program { of: Of::Keeping, acts }
 }
 
@@ -85,7 +85,7 @@ const fn also(acts: &'static [Act]) -> Program {
     Program { of: Of::Same, acts }
 }
 
-const fn of(name: &'static str, about: &'static str, world: Shape, scene: Scene) -> Situation {
+pub(super) const fn of(name: &'static str, about: &'static str, world: Shape, scene: Scene) -> Situation {
     Situation { name, about, world, script: Script::Paths(scene) }
 }
 

@@ -32,6 +32,8 @@ enum Ask {
     Look,
     /// Where a link leads.
     Target(InodeId),
+    /// What an inode is like.
+    Stat(InodeId),
     /// Something is made, perhaps by kept ways that led there: by these names, from the root.
     Make(Option<(WaysAt, Vec<Name>)>),
     Nothing,
@@ -80,6 +82,16 @@ impl Walk {
         Walk::of(names, Ask::Lead)
     }
 
+    /// What has this name.
+    pub(super) fn look_in((at, name): (InodeId, Name)) -> Walk {
+        Walk { at, ..Walk::of(vec![name], Ask::Look) }
+    }
+
+    /// What an inode is like.
+    pub(super) fn stat(id: InodeId) -> Walk {
+        Walk::of(vec![], Ask::Stat(id))
+    }
+
     /// Whether it is over.
     pub(super) fn is_over(&self) -> bool {
         self.ask == Ask::Nothing
@@ -106,6 +118,7 @@ impl Walk {
             Ask::Dir => (FsOp::Resolve { from, names: self.ways(), look: false, kept }, None),
             Ask::Look => (FsOp::Lookup { parent: from, name: self.next_name() }, None),
             Ask::Target(id) => (FsOp::ReadLink { id: *id }, None),
+            Ask::Stat(id) => (FsOp::GetAttr { id: *id, handle: None }, None),
             Ask::Make(by) => {
                 let (kind, mode, umask) = (Kind::Directory, MADE, 0);
                 let name = self.todo.back().expect("it has a name").clone();
@@ -196,7 +209,11 @@ impl Walk {
                 self.follows(names, &target)?;
                 vec![Moment::Target { id, target }]
             }
-            (Ask::Target(id), Err(Errno::ENOENT | Errno::ESTALE)) => {
+            (Ask::Stat(id), Ok(FsReply::Attr { attr, .. })) if attr.id == id => {
+                self.ask = Ask::Nothing;
+                vec![Moment::Mode { id, mode: attr.mode & 0o7777 }]
+            }
+            (Ask::Target(id) | Ask::Stat(id), Err(Errno::ENOENT | Errno::ESTALE)) => {
                 self.ask = Ask::Nothing;
                 vec![Moment::Gone(id)]
             }

@@ -84,7 +84,7 @@ impl Walkers {
         (scene.begin)(sc, &mut placed);
         let acts = scene.programs.iter().flat_map(|program| program.acts);
         let paths = acts.filter_map(|act| match act {
-            Act::Walk(path) | Act::MakeAt(path) | Act::Lead(path) => Some(*path),
+            Act::Walk(path) | Act::MakeAt(path) | Act::Lead(path) | Act::Look(path) => Some(*path),
             _ => None,
         });
         let mut paths: Vec<_> = paths.collect();
@@ -144,6 +144,8 @@ impl Walkers {
             Act::Walk(path) => return Doing::Walk(Walk::look(self.placed.way(path))),
             Act::MakeAt(path) => return Doing::Walk(Walk::make(self.placed.way(path))),
             Act::Lead(path) => return Doing::Walk(Walk::lead(self.placed.way(path))),
+            Act::Look(path) => return Doing::Walk(Walk::look_in(place(path))),
+            Act::Stat(path) => return Doing::Walk(Walk::stat(id(path))),
             Act::Rename(from, to) => Change::Rename { from: place(from), to: place(to), flags: 0 },
             Act::Exchange(from, to) => Change::Rename { from: place(from), to: place(to), flags: rename::EXCHANGE },
             Act::Chmod(path, mode) => Change::Chmod { id: id(path), mode },
@@ -246,11 +248,15 @@ impl Actor {
 
 /// A path is followed in peace by who walks, and is there.
 pub(super) fn follow(sc: &mut Scenario, session: usize, names: Vec<Name>) {
-    let op = FsOp::Resolve { from: InodeId::ROOT, names, look: false, kept: true };
+    asks(sc, session, FsOp::Resolve { from: InodeId::ROOT, names, look: false, kept: true });
+    sc.go_on();
+}
+
+/// Who walks asks for what is there, in peace.
+pub(super) fn asks(sc: &mut Scenario, session: usize, op: FsOp) {
     let unique = sc.world.system_call(session, WALKS, op);
     let answer = next_finished(&mut sc.world).filter(|finished| finished.unique == unique);
-    answer.expect("an answer comes").result.expect("the way is there");
-    sc.go_on();
+    answer.expect("an answer comes").result.expect("it is there");
 }
 
 fn call(world: &mut World, session: usize, caller: usize, op: FsOp, by_ways: Option<WaysAt>) -> u64 {
