@@ -64,6 +64,11 @@ impl Measured {
         self.kinds.get(&kind).map_or(0.0, |all| all.count() as f64 * 1e9 / self.took_ns.max(1) as f64)
     }
 
+    /// Latencies of everything.
+    pub fn all(&self) -> Latencies {
+        Latencies::new(self.kinds.values().flat_map(|all| all.sorted.iter().copied()).collect())
+    }
+
     /// Latencies of a kind.
     pub fn of(&self, kind: Kind) -> Latencies {
         self.kinds.get(&kind).cloned().unwrap_or_default()
