@@ -130,7 +130,7 @@ pub enum Pass {
         locks: bool,
     },
     /// It is recirculated.
-    Again(Recirculated),
+    Again(Box<Recirculated>),
 }
 
 /// A switch.
@@ -249,7 +249,7 @@ impl Switch {
         loop {
             match step {
                 Step::Waits(waiting) if waiting.begins_a_pass() => {
-                    return Pass::Again(Recirculated { packet, waiting });
+                    return Pass::Again(Box::new(Recirculated { packet, waiting }));
                 }
                 Step::Waits(waiting) => {
                     locks = waiting.holds_locks();

@@ -12,7 +12,7 @@ use super::walkers::make;
 use super::work::Kind;
 use crate::world::role::{Role, Stimulus};
 use onpath_controller::ControllerIn;
-use onpath_session::fs::{FsOp, FsReply, FsResult, Handle, WaysAt};
+use onpath_session::fs::{FsOp, FsReply, FsResult, Handle, OpenMode, WaysAt};
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{InodeId, NodeId};
 use onpath_wire::inode::Kind as FileKind;
@@ -26,6 +26,8 @@ use std::collections::{BTreeMap, VecDeque};
 const PAGE_BYTES: u32 = 4_096;
 /// A switch that is told to answer does so for everybody after this time, ns.
 const BEGINS_NS: u64 = 3_000_000_000;
+/// Longer than sessions of an open load pause, ns.
+const PAUSES_NS: u64 = 5_000_000;
 /// Names that a controller is told at a time to give entries.
 const ADMITTED_AT_ONCE: usize = 1_024;
 
@@ -36,6 +38,10 @@ pub struct Requests {
     pub shares: Vec<(Kind, f64)>,
     /// Which files: by a power law with this exponent; 0: all alike.
     pub skew: f64,
+    /// How often the files that were asked for least have become the hottest ones, so many at a time ([`HOT_IN`]).
+    pub hot_in: u32,
+    /// An open is more than a look: the file's home hears of it, and of the close later.
+    pub registers: bool,
     /// What is drawn at random comes from it.
     pub seed: u64,
 }
@@ -70,6 +76,7 @@ pub(super) struct HotFiles {
     names: Names,
     picks: Option<Picks>,
     plan: Vec<(Kind, f64)>,
+    registers: bool,
     under_way: BTreeMap<u64, Asked>,
     /// Files and directories that were made, to be removed or to get other names.
     made: VecDeque<(Option<u32>, Name)>,
@@ -87,6 +94,7 @@ impl HotFiles {
             names: Names::default(),
             picks: None,
             plan: vec![],
+            registers: false,
             under_way: BTreeMap::new(),
             made: VecDeque::new(),
             made_dirs: VecDeque::new(),
@@ -255,8 +263,8 @@ impl Model {
     /// The same under another load of as many clients.
     pub fn run_requests_under(&mut self, load: Load, requests: &Requests, until: Until) -> Measured {
         self.clients.load = load;
-        self.hot.picks = Some(Picks::new(&self.hot.names, requests.skew));
-        self.hot.plan = requests.shares.clone();
+        self.hot.picks = Some(Picks::new(&self.hot.names, requests.skew, requests.hot_in));
+        (self.hot.plan, self.hot.registers) = (requests.shares.clone(), requests.registers);
         self.hot.rng = ChaCha8Rng::seed_from_u64(requests.seed);
         self.hot.goes_on = true;
         self.answered.clear();
@@ -275,6 +283,7 @@ impl Model {
         while !self.hot.under_way.is_empty() {
             self.go_on(&mut Nothing, self.now_ns + STEP_NS, u64::MAX);
         }
+        self.rest(PAUSES_NS); // nobody's pause lasts into what comes next
         measured
     }
 
@@ -335,6 +344,16 @@ impl Model {
                 let set = SetAttr { valid: set::MODE, mode: attr.mode ^ 0o020, ..SetAttr::default() };
                 self.hot.under_way.get_mut(&id).expect("it is under way").stage = Stage::End;
                 self.ask_hot(id, FsOp::SetAttr { id: attr.id, set, handle: None }, None);
+            }
+            (Stage::Path, Kind::Open, Ok(FsReply::Entry(attr) | FsReply::Attr { attr, .. })) if self.hot.registers => {
+                self.hot.under_way.get_mut(&id).expect("it is under way").stage = Stage::End;
+                let mode = OpenMode { read: true, noatime: true, ..OpenMode::default() };
+                self.ask_hot(id, FsOp::Open { id: attr.id, mode }, None);
+            }
+            (Stage::End, Kind::Open, Ok(FsReply::Opened(opened))) => {
+                let (session, close) = (asked.session, FsOp::Release { handle: opened.handle, flock_owner: None });
+                self.call(session, OWNER.asks(false), close, None, Of::Nobody);
+                self.finish_hot(id, true);
             }
             (Stage::End, Kind::Readdir, Ok(FsReply::Opened(opened))) => {
                 let handle = opened.handle;

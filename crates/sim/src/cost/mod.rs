@@ -35,7 +35,7 @@ pub use hot::Requests;
 pub use looks::{FallBack, Follow, Looks, Shares};
 pub use meter::{Clock, Meter};
 pub use model::{Model, RECIRCULATED, Until};
-pub use names::{NamesShape, Order};
+pub use names::{HOT_IN, NamesShape, Order};
 pub use onpath_path::IndexKind;
 pub use onpath_switch::Locks;
 pub use result::{Latencies, Measured};

@@ -11,6 +11,8 @@ use rand_chacha::ChaCha8Rng;
 
 /// Directories at most: as many in each as fit.
 const DIRECTORIES_MAX: u32 = 1_100;
+/// So many files become the hottest at a time (Fletch, Exp#8).
+pub const HOT_IN: u32 = 100;
 /// So large a share of the files is in so large a share of the directories (the paper's 80/20 rule).
 const CROWDED_FILES: f64 = 0.8;
 const CROWDED_DIRECTORIES: f64 = 0.2;
@@ -164,13 +166,19 @@ pub(super) struct Picks {
 }
 
 impl Picks {
-    /// By this exponent; 0: all alike.
-    pub(super) fn new(names: &Names, skew: f64) -> Picks {
+    /// By this exponent; 0: all alike. So often have some of those that were asked for least become the hottest.
+    pub(super) fn new(names: &Names, skew: f64, hot_in: u32) -> Picks {
         let (hot, count) = (names.hot, names.files.len());
         let weights = (1..=hot).map(|rank| (rank as f64).powf(-skew));
         let others = beyond(skew, hot as f64, names.all as f64);
         let ranks = WeightedIndex::new(weights.chain([others])).expect("there are files");
-        Picks { ranks, of_rank: (0..hot as u32).collect(), cold: hot as u32..count as u32 }
+        let newcomers = (0..hot_in).rev().flat_map(|change| {
+            let first = hot as u32 + change * HOT_IN;
+            first..first + HOT_IN
+        });
+        let of_rank: Vec<u32> =
+            newcomers.filter(|&file| (file as usize) < count).chain(0..hot as u32).take(hot).collect();
+        Picks { ranks, of_rank, cold: hot as u32..count as u32 }
     }
 
     /// A file.

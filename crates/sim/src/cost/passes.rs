@@ -46,7 +46,7 @@ impl Model {
         let holds = match pass {
             Pass::Over { locks } => locks,
             Pass::Again(recirculated) => {
-                let again = self.passes.again.put(recirculated);
+                let again = self.passes.again.put(*recirculated);
                 self.at(self.config.pass_ns, Event::Pass(again));
                 false
             }

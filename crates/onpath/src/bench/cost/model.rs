@@ -24,9 +24,6 @@ const MEASURED_NS: u64 = 50_000_000;
 const CLIENTS_PER_CORE: u32 = 4;
 const WINDOW: u32 = 8;
 
-/// Files that stand for all others beside those that a switch with a cache is given, for each of these.
-const COLD: u32 = 8;
-
 /// What is modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Case {
@@ -131,9 +128,7 @@ pub(crate) fn run(args: ModelArgs) -> anyhow::Result<()> {
             Case::Sticky => vec![sticky(&setup)],
             Case::Switchfs => switchfs::sheets(&setup),
             Case::Paths => paths::sheets(&setup, args.directories)?,
-            Case::Cache => {
-                cache::sheets(&setup, cache::Size { hot: args.hot, cold: COLD * args.hot }, &args.experiments)
-            }
+            Case::Cache => cache::sheets(&setup, args.hot, &args.experiments),
             Case::Files => files::sheets(&setup, Size { files: args.files, operations: args.operations }),
         };
         for sheet in sheets {

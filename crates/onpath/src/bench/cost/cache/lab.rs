@@ -1,4 +1,4 @@
-//! A modelled system, measured in each way in turn: without the switch's cache first, then with it.
+//! A modelled system of each way.
 
 use crate::bench::cost::model::Setup;
 use onpath_sim::cost::{
@@ -12,11 +12,17 @@ const SESSIONS: u32 = 8;
 const UNDER_WAY: u32 = 32;
 /// A file that stands for many is given no entry, however often it is asked for.
 const NEVER: u16 = u16::MAX;
+/// Misses in a period after which a name is given one where the hottest files change, of those of which a session shows the switch one in
+/// eight: what becomes hot has more, and a file that stands for many has not.
+const CHANGING: u16 = 4;
 /// Virtual time before anything is measured, and measured: change-logs are pushed every 50 ms, ns.
 const UNTIL: Until = Until { warm_ns: 5_000_000, measured_ns: 50_000_000, operations: u64::MAX };
 
+/// Operations where a request may take many passes.
+const SOME: u64 = 10_000;
+
 /// The schemes that the paper compares (Fletch §VIII-A).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// Servers follow paths.
     NoCache,
@@ -40,13 +46,16 @@ impl Way {
     }
 }
 
-/// How large the tree is.
+/// What is modelled.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::bench::cost) struct Size {
-    /// Files that the switch is given.
-    pub(in crate::bench::cost) hot: u32,
-    /// Files that stand for all others.
-    pub(in crate::bench::cost) cold: u32,
+pub(super) struct Shape {
+    pub(super) servers: u16,
+    /// Files that the switch is given, and files that stand for all others.
+    pub(super) hot: u32,
+    pub(super) cold: u32,
+    /// Names of the longest paths.
+    pub(super) depth: u32,
+    pub(super) order: Order,
 }
 
 /// Files as the paper has them.
@@ -87,66 +96,70 @@ impl Run {
     }
 }
 
-/// A system.
-pub(super) struct Lab {
-    model: Model,
-    clients: u32,
-    answers: bool,
-}
+/// A system of one way.
+pub(super) struct Lab(Model);
 
 impl Lab {
-    /// So many servers, with files of the usual shape.
-    pub(super) fn new(setup: &Setup, servers: u16, size: Size) -> Lab {
-        Lab::of(setup, servers, size, DEPTH, Order::Random)
+    /// The switch has what it is given, and nothing else.
+    pub(super) fn new(setup: &Setup, shape: Shape, way: Way) -> Lab {
+        Lab::of(setup, shape, way, NEVER)
     }
 
-    pub(super) fn of(setup: &Setup, servers: u16, size: Size, depth: u32, order: Order) -> Lab {
+    /// It is also given what is missed often.
+    pub(super) fn changing(setup: &Setup, shape: Shape, way: Way) -> Lab {
+        Lab::of(setup, shape, way, CHANGING)
+    }
+
+    fn of(setup: &Setup, shape: Shape, way: Way, threshold: u16) -> Lab {
+        let Shape { servers, hot, cold, depth, order } = shape;
         let window = (UNDER_WAY * u32::from(servers * setup.cores)).div_ceil(SESSIONS);
         let mut model = Model::new(ModelConfig {
             path_nodes: PathNodes::Apart,
-            cache: Some(Cache { entries: 1 << 16, threshold: NEVER }),
+            cache: Some(Cache { entries: 1 << 16, threshold }),
             load: Load::Closed { clients: SESSIONS, window },
             ..setup.config(servers, Tracking::Network)
         });
-        let Size { hot, cold } = size;
         model.make_names(&NamesShape { depth, hot, cold, files: FILES, order });
-        Lab { model, clients: SESSIONS, answers: false }
+        if way.by_switch() {
+            model.answer_by_switch();
+        }
+        model.servers_follow(way.servers_follow());
+        Lab(model)
     }
 
-    /// Each of these in every way; the ways one after the other, since a switch that answers goes on.
-    pub(super) fn all(&mut self, plans: &[Requests]) -> Vec<[Run; 4]> {
-        let ways = Way::ALL.map(|way| plans.iter().map(|plan| self.run(way, plan)).collect::<Vec<_>>());
-        let mut ways = ways.map(Vec::into_iter);
-        plans.iter().map(|_| ways.each_mut().map(|runs| runs.next().expect("one for each plan"))).collect()
+    /// Requests under a load that keeps the servers busy.
+    pub(super) fn run(&mut self, plan: &Requests) -> Run {
+        Run(self.0.run_requests(plan, UNTIL))
     }
 
-    /// One way.
-    ///
-    /// # Panics
-    /// The switch answers already, and should not.
-    pub(super) fn run(&mut self, way: Way, plan: &Requests) -> Run {
-        self.prepare(way);
-        Run(self.model.run_requests(plan, UNTIL))
+    /// A few of them.
+    pub(super) fn run_some(&mut self, plan: &Requests) -> Run {
+        Run(self.0.run_requests(plan, Until { operations: SOME, ..UNTIL }))
     }
 
-    /// One way, with so many requests a second of all sessions.
-    pub(super) fn at_rate(&mut self, way: Way, plan: &Requests, rate: f64) -> Run {
-        self.prepare(way);
-        let load = Load::Open { clients: self.clients, rate };
-        Run(self.model.run_requests_under(load, plan, UNTIL))
+    /// A second of them.
+    pub(super) fn second(&mut self, plan: &Requests) -> Run {
+        Run(self.0.run_requests(plan, Until { warm_ns: 0, measured_ns: 1_000_000_000, operations: u64::MAX }))
+    }
+
+    /// So many requests a second of all sessions.
+    pub(super) fn at_rate(&mut self, plan: &Requests, rate: f64) -> Run {
+        let load = Load::Open { clients: SESSIONS, rate };
+        Run(self.0.run_requests_under(load, plan, UNTIL))
     }
 
     /// Lock counters in the switch from now on, or none, and the time of a pass through it.
-    pub(super) fn lock(&mut self, locks: Locks, pass_ns: u64) {
-        self.model.set_passes(locks, pass_ns);
+    pub(super) fn set_passes(&mut self, locks: Locks, pass_ns: u64) {
+        self.0.set_passes(locks, pass_ns);
     }
+}
 
-    fn prepare(&mut self, way: Way) {
-        assert!(way.by_switch() || !self.answers, "a switch that answers goes on");
-        if way.by_switch() && !self.answers {
-            self.model.answer_by_switch();
-            self.answers = true;
-        }
-        self.model.servers_follow(way.servers_follow());
-    }
+/// Each of these in every way, of which each has a system of its own: what one leaves behind is in no other's way.
+pub(super) fn all(setup: &Setup, shape: Shape, plans: &[Requests]) -> Vec<[Run; 4]> {
+    let ways = Way::ALL.map(|way| {
+        let mut lab = Lab::new(setup, shape, way);
+        plans.iter().map(|plan| lab.run(plan)).collect::<Vec<_>>()
+    });
+    let mut ways = ways.map(Vec::into_iter);
+    plans.iter().map(|_| ways.each_mut().map(|runs| runs.next().expect("one for each plan"))).collect()
 }

@@ -73,16 +73,20 @@ impl Workload {
 
     /// The workload with this exponent.
     pub(super) fn requests(self, skew: f64, seed: u64) -> Requests {
-        Requests { shares: self.shares().to_vec(), skew, seed }
+        of(self.shares().to_vec(), skew, seed)
     }
+}
+
+fn of(shares: Vec<(Kind, f64)>, skew: f64, seed: u64) -> Requests {
+    Requests { shares, skew, hot_in: 0, registers: false, seed }
 }
 
 /// Nothing but this.
 pub(super) fn only(kind: Kind, seed: u64) -> Requests {
-    Requests { shares: vec![(kind, 1.0)], skew: SKEW, seed }
+    of(vec![(kind, 1.0)], SKEW, seed)
 }
 
 /// Opens and chmods, of which so large a share.
 pub(super) fn with_chmods(share: f64, seed: u64) -> Requests {
-    Requests { shares: vec![(Kind::Open, 1.0 - share), (Kind::Chmod, share)], skew: SKEW, seed }
+    of(vec![(Kind::Open, 1.0 - share), (Kind::Chmod, share)], SKEW, seed)
 }
