@@ -38,7 +38,7 @@ pub struct Requests {
     pub shares: Vec<(Kind, f64)>,
     /// Which files: by a power law with this exponent; 0: all alike.
     pub skew: f64,
-    /// How often the files that were asked for least have become the hottest ones, so many at a time ([`HOT_IN`]).
+    /// How often the files that were asked for least have become the hottest ones, so many at a time ([`HOT_IN`](crate::cost::HOT_IN)).
     pub hot_in: u32,
     /// An open is more than a look: the file's home hears of it, and of the close later.
     pub registers: bool,

@@ -40,7 +40,8 @@ pub struct Measured {
     pub took_ns: u64,
     /// Operations by kind.
     pub kinds: BTreeMap<Kind, Latencies>,
-    /// Share of each server's cores that was busy; that of a path node or of the tracking, if there is one, comes last.
+    /// Share of each server's cores that was busy; that of a path node or of the tracking, if there is one, comes behind those of shards, that
+    /// of a controller last.
     pub utilisation: Vec<f64>,
     /// Inputs of roles, by label.
     pub inputs: BTreeMap<&'static str, u64>,
