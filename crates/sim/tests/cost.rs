@@ -1,5 +1,6 @@
 //! The cost model: what it must give where the answer is known without it.
 
+mod cache;
 mod files;
 mod paths;
 

@@ -3,14 +3,14 @@
 //! Layer L2. It sees bytes only: no other role knows the program's state, and it knows nothing of theirs. All it keeps is
 //! volatile; a new [`Switch`] is a switch that was rebooted.
 
-pub use onpath_dataplane::Command;
-use onpath_dataplane::{CacheCommand as Cached, Config, Copy, Counter, Port, Switch as Program};
+use onpath_dataplane::{CacheCommand as Cached, Config, Copy, Counter, Port, Step, Switch as Program, Waiting};
+pub use onpath_dataplane::{Command, Locks};
 use onpath_kernel::{Input, Need, Now, Output, Role};
 use onpath_wire::cached::{CacheCommand, CacheStatus};
 use onpath_wire::codec::Wire;
 use onpath_wire::header::{Header, MessageKind};
 use onpath_wire::ids::{NodeClass, NodeId, RecordSeq, RequestSeq, TrackingEpoch};
-use onpath_wire::innet::{INNET_UDP_PORT, InNet, InNetBytes};
+use onpath_wire::innet::{Cache, INNET_UDP_PORT, InNet, InNetBytes};
 use onpath_wire::limits::HITS_MAX;
 use onpath_wire::packet::Packet;
 use onpath_wire::tracking::{SwitchCommand, SwitchStatus};
@@ -107,6 +107,32 @@ impl Place {
     }
 }
 
+/// A packet that is recirculated: it comes in again by [`Switch::go_on`].
+#[derive(Debug)]
+pub struct Recirculated {
+    packet: Packet,
+    waiting: Waiting,
+}
+
+impl Recirculated {
+    /// The packet as it came in.
+    pub fn packet(&self) -> &Packet {
+        &self.packet
+    }
+}
+
+/// How far a packet has come by one pass.
+#[derive(Debug)]
+pub enum Pass {
+    /// It has left, or was dropped. `locks`: it is a read that the cache has missed, and still holds lock counters ([`Switch::replied`]).
+    Over {
+        /// Whether it does.
+        locks: bool,
+    },
+    /// It is recirculated.
+    Again(Box<Recirculated>),
+}
+
 /// A switch.
 pub struct Switch {
     config: SwitchConfig,
@@ -190,19 +216,76 @@ impl Switch {
 
     fn packet(&mut self, packet: &Packet, innet: &InNet) {
         let mut outputs = std::mem::take(&mut self.outputs);
-        // Whoever gives it to this role has looked who sends it; a session changes nothing.
-        let from = packet.header().map_or(Sender::Anybody, |header| match header.source.class() {
-            Some(NodeClass::Shard | NodeClass::Data) => Sender::Host,
-            Some(NodeClass::Session) => Sender::Session(header.source),
-            _ => Sender::Anybody,
-        });
-        self.step(from, &innet.bytes(), |to, header| {
-            let header =
-                InNet::of_bytes(header).expect("a copy has the header of its packet, and what a switch writes");
-            let packet = packet.clone().through_switch(header);
-            outputs.push_back(Output::Send { to, packet, after: RecordSeq(0), need: Need::ByDestination });
-        });
+        self.step(sender(packet), &innet.bytes(), |to, header| outputs.push_back(copy_of(packet, to, header)));
         self.outputs = outputs;
+    }
+
+    /// The first pass of a packet that has an in-network header, where passes take time; only a program of this process has such.
+    pub fn arrive(&mut self, now: Now, packet: Packet) -> Pass {
+        self.set_clock(now.mono_us);
+        let innet = packet.innet.as_deref().copied().filter(|innet| innet.common().result == 0);
+        let (Place::Here(program), Some(innet)) = (&mut self.program, innet) else {
+            self.handle(now, Input::Packet(packet));
+            return Pass::Over { locks: false };
+        };
+        self.copies.clear();
+        let step = program.arrive(sender(&packet).port(), INNET_UDP_PORT, &innet.bytes(), &mut self.copies);
+        self.passed(packet, step)
+    }
+
+    /// A further pass.
+    pub fn go_on(&mut self, now: Now, recirculated: Recirculated) -> Pass {
+        self.set_clock(now.mono_us);
+        let Recirculated { packet, waiting } = recirculated;
+        let Place::Here(program) = &mut self.program else { return Pass::Over { locks: false } };
+        self.copies.clear();
+        let step = program.go_on(waiting, &mut self.copies);
+        self.passed(packet, step)
+    }
+
+    /// The rest of a pass.
+    fn passed(&mut self, packet: Packet, mut step: Step) -> Pass {
+        let mut locks = false;
+        loop {
+            match step {
+                Step::Waits(waiting) if waiting.begins_a_pass() => {
+                    return Pass::Again(Box::new(Recirculated { packet, waiting }));
+                }
+                Step::Waits(waiting) => {
+                    locks = waiting.holds_locks();
+                    let Place::Here(program) = &mut self.program else { return Pass::Over { locks: false } };
+                    step = program.go_on(waiting, &mut self.copies);
+                }
+                Step::Counted(counter) => {
+                    let copies = self.copies.iter().map(|copy| copy_of(&packet, NodeId(copy.node), &copy.header));
+                    self.outputs.extend(copies);
+                    let is_missed = matches!(counter, Counter::ReadMissed | Counter::ReadReported);
+                    return Pass::Over { locks: locks && is_missed };
+                }
+            }
+        }
+    }
+
+    /// Has Fletch's lock counters from now on, or none: to compare with.
+    pub fn set_locks(&mut self, locks: Locks) {
+        if let Place::Here(program) = &mut self.program {
+            program.set_locks(locks);
+        }
+    }
+
+    /// A home has answered a read that the cache has missed and that holds lock counters.
+    pub fn replied(&mut self, innet: &InNet) {
+        if let (Place::Here(program), InNet::Cache(Cache::Read(read))) = (&mut self.program, innet) {
+            program.replied(read);
+        }
+    }
+
+    /// How often packets of the cache were recirculated; nothing of a program elsewhere, which does not count it.
+    pub fn recirculated(&self) -> Option<u64> {
+        match &self.program {
+            Place::Here(program) => Some(program.recirculated()),
+            Place::Elsewhere(_) => None,
+        }
     }
 
     /// Executes a command unless a newer one of its structure has come; false if it is refused.
@@ -298,6 +381,21 @@ impl Switch {
         let to = header.source;
         self.outputs.push_back(Output::Send { to, packet, after: RecordSeq(0), need: Need::ByDestination });
     }
+}
+
+/// Whoever gives a packet to this role has looked who sends it; a session changes nothing.
+fn sender(packet: &Packet) -> Sender {
+    packet.header().map_or(Sender::Anybody, |header| match header.source.class() {
+        Some(NodeClass::Shard | NodeClass::Data) => Sender::Host,
+        Some(NodeClass::Session) => Sender::Session(header.source),
+        _ => Sender::Anybody,
+    })
+}
+
+fn copy_of(packet: &Packet, to: NodeId, header: &InNetBytes) -> Output<()> {
+    let header = InNet::of_bytes(header).expect("a copy has the header of its packet, and what a switch writes");
+    let packet = packet.clone().through_switch(header);
+    Output::Send { to, packet, after: RecordSeq(0), need: Need::ByDestination }
 }
 
 impl Role for Switch {

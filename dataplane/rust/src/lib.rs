@@ -38,6 +38,7 @@ pub mod visibility;
 
 pub use cache::Waiting;
 pub use cache::control::CacheCommand;
+pub use cache::locks::Locks;
 pub use common::control::{Command, ControlError};
 pub use common::counters::{Counter, Counters};
 pub use common::header::Copy;
@@ -51,7 +52,7 @@ use common::parser::{self, Packet};
 use common::planted::{Planted, planted};
 use common::routing::{Hosts, Routes};
 use dirty_set::registers::STAGES_MAX;
-use onpath_wire::innet::cache::CACHE_BITS;
+use onpath_wire::innet::cache::{CACHE_BITS, Read};
 use onpath_wire::innet::{ENTRY_BITS, INDEX_BITS, INNET_UDP_PORT, InNet};
 use thiserror::Error;
 
@@ -224,6 +225,26 @@ impl Switch {
     /// How often the entry of the cache at this index has answered in this period (D-110).
     pub fn hits(&self, index: u32) -> u32 {
         self.cache.hits(index)
+    }
+
+    /// Has Fletch's lock counters from now on, all 0, or none: to compare with.
+    pub fn set_locks(&mut self, how: Locks) {
+        self.cache.set_locks(how);
+    }
+
+    /// A shard has answered a read that was missed, as its header has left the switch: the lock counters that it still holds are lowered.
+    pub fn replied(&mut self, read: &Read) {
+        self.cache.replied(read);
+    }
+
+    /// The sum of all lock counters: names that are being read.
+    pub fn locked(&self) -> u64 {
+        self.cache.locked()
+    }
+
+    /// Passes of all packets of the cache beyond the first one of each: so often one was recirculated.
+    pub fn recirculated(&self) -> u64 {
+        self.cache.recirculated()
     }
 
     /// One packet: `payload` of a UDP packet to `udp_port` comes in by `port`, its copies are put into `out`. Tells what became of it; for

@@ -63,3 +63,31 @@ fn writes_of_files_are_modelled_beside_the_papers_figures() {
     assert!(by_homes("network") < by_homes("two phases"), "data nodes answer some");
     assert_eq!(by_homes("two phases"), 100.0);
 }
+
+/// `onpath bench model cache`: the paper's figures beside ours, and what must be so whatever a machine's constants are.
+#[test]
+fn a_switch_with_a_cache_is_modelled_beside_the_papers_figures() {
+    let words = "bench model cache --servers 2 --hot 20 --experiments 1,3 --json";
+    let output = server::run(words.split(' ').map(OsStr::new));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = list(&list(&report, "tables")[0], "rows");
+    let row = |what: &str| rows.iter().find(|row| row["what"] == what).unwrap_or_else(|| panic!("no {what}"));
+    let number = |what: &str, of: &str| row(what)[of].as_f64().unwrap_or_else(|| panic!("{what}: no {of}"));
+    // Some of the looks are for a few files, for which no server is asked.
+    for what in ["Fletch over NoCache", "Fletch+ over CCache"] {
+        let what = format!("Training, 2 servers: {what}");
+        assert!(number(&what, "with the switch") > number(&what, "without"), "{}", row(&what));
+        assert!((5.0..50.0).contains(&number(&what, "answered by it, %")), "{}", row(&what));
+    }
+    let opens = "Thumb, 2 servers, opens registered by homes: Fletch+ over CCache";
+    assert!(number(opens, "answered by it, %") > 5.0, "{}", row(opens));
+    let turns =
+        |chmods: u32, locks: &str| number(&format!("{chmods} % chmods, {locks}: recirculations a request"), "ours");
+    for chmods in [0, 50] {
+        let [none, multi, single] =
+            ["no", "multi-level", "single-level"].map(|of| turns(chmods, &format!("{of} locks")));
+        assert!(none > 0.5 && none <= multi * 1.05 && none <= single * 1.05, "{none}, {multi}, {single}");
+        assert!(chmods > 0 || multi.max(single) <= none * 1.05, "readers wait for nobody: {none}, {multi}, {single}");
+    }
+}

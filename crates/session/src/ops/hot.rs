@@ -114,8 +114,7 @@ impl HotNames {
 
     fn learn(&mut self, id: InodeId, found: Found) {
         if self.found.len() >= HOT_NAMES_MAX && !self.found.contains_key(&id) {
-            self.found.clear();
-            self.keys.clear();
+            self.make_room();
         }
         self.keys.insert(found.key, id);
         if let Some(before) = self.found.insert(id, found)
@@ -123,6 +122,16 @@ impl HotNames {
         {
             self.keys.remove(&before.key);
         }
+    }
+
+    /// Forgets names that the switch does not have; all, if it has nearly all of them.
+    fn make_room(&mut self) {
+        self.found.retain(|_, found| found.token != 0);
+        if self.found.len() > HOT_NAMES_MAX / 8 * 7 {
+            self.found.clear();
+        }
+        let found = &self.found;
+        self.keys.retain(|_, id| found.contains_key(id));
     }
 
     fn set_token(&mut self, id: InodeId, hot: Option<Hot>) {
@@ -366,4 +375,30 @@ pub(crate) async fn hear_token(op: &mut Op, dir: InodeId) {
 /// The switch has not answered in time.
 pub(crate) fn silent(core: &mut Core<State>) {
     core.state.hot.silent();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onpath_wire::ids::{Birth, Slot};
+    use onpath_wire::inode::Kind;
+
+    fn learn(names: &mut HotNames, number: usize, token: u8) -> InodeId {
+        let (id, text) = (InodeId::new(Slot(1), Birth(1), number as u16, Kind::File), format!("{number}"));
+        let name = Name::new(text.as_bytes()).expect("a name");
+        names.learn(id, Found { parent: InodeId::ROOT, name, key: number as u64 + 1, token, btime: 0 });
+        id
+    }
+
+    /// Who looks at many names still asks by the switch for those that it has.
+    #[test]
+    fn what_the_switch_has_is_forgotten_last() {
+        let mut names = HotNames::default();
+        let hot: Vec<InodeId> = (0..100).map(|number| learn(&mut names, number, 1)).collect();
+        (100..3 * HOT_NAMES_MAX).for_each(|number| _ = learn(&mut names, number, 0));
+        assert!(names.found.len() <= HOT_NAMES_MAX && names.keys.len() == names.found.len());
+        assert!(hot.iter().all(|id| names.found[id].token == 1 && names.keys[&names.found[id].key] == *id));
+        (0..2 * HOT_NAMES_MAX).for_each(|number| _ = learn(&mut names, number, 1));
+        assert!(names.found.len() <= HOT_NAMES_MAX && names.keys.len() == names.found.len(), "those are too many");
+    }
 }

@@ -3,6 +3,7 @@
 use super::calibration::Calibration;
 use onpath_meta::SyncPolicy;
 use onpath_path::IndexKind;
+use onpath_switch::Locks;
 use onpath_wire::tracking::{Form, Writes};
 
 /// Who tracks directories.
@@ -82,6 +83,15 @@ pub enum Table {
     FreeOnly,
 }
 
+/// The cache of a switch (C-n), and its controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cache {
+    /// Entries at most.
+    pub entries: u32,
+    /// A name is given an entry that is missed more often in a period.
+    pub threshold: u16,
+}
+
 /// When requests are made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load {
@@ -139,6 +149,15 @@ pub struct ModelConfig {
     pub table: Table,
     /// Of how many other servers a data node waits for one, which has what was written, before it answers. They have nothing else to do.
     pub backups: u16,
+    /// The cache of the switch, which answers when it is told so; its controller is on a server of its own.
+    pub cache: Option<Cache>,
+    /// Fletch's lock counters in the switch.
+    pub locks: Locks,
+    /// A pass of a packet of the cache through the switch beyond its first one, ns; 0: all of them take no time.
+    pub pass_ns: u64,
+    /// Servers follow the path of each name that they are asked for, with so many names, as where each of them has all directories (HDFS): it
+    /// costs what it costs a path node.
+    pub followed: u32,
     /// Clients run on the cores of the (only) server, as in one process; else they cost nothing.
     pub clients_inside: bool,
     /// From any node to any other, ns; nothing within a server.
@@ -168,6 +187,10 @@ impl ModelConfig {
             deferred: true,
             table: Table::NewestWins,
             backups: 0,
+            cache: None,
+            locks: Locks::Off,
+            pass_ns: 0,
+            followed: 0,
             clients_inside: false,
             link_ns: 0,
             flush_ns: costs.flush_ns as u64,

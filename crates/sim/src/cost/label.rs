@@ -20,6 +20,8 @@ pub const DATA_TICK: &str = "data tick";
 pub const DATA_DURABLE: &str = "data durable";
 /// A block of a data file was read or written.
 pub const DISK: &str = "disk";
+/// A controller is told something by its host.
+pub const TOLD: &str = "told";
 /// A packet in the switch.
 pub const SWITCH: &str = "switch";
 /// A client's own work for one request: encoding it, decoding the reply.
@@ -168,6 +170,11 @@ fn of_merge(packet: &Packet) -> (&'static str, u32) {
         Ok(Merge::Answered { all }) => ("learn", all.len() as u32),
         _ => ("merge", 0),
     }
+}
+
+/// Whether a session asks for something by a name, or for what is in a directory that it has named.
+pub(crate) fn is_by_name(label: &str) -> bool {
+    ["create", "unlink", LOOKUP, "getattr", "rename", "open"].contains(&label)
 }
 
 /// Whether a path node was asked for a path.

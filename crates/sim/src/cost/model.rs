@@ -3,7 +3,9 @@
 use super::clients::{Answered, CLUSTER, Clients, Cluster, TERM};
 use super::config::{Load, ModelConfig, Table, Tracking};
 use super::free_only::{FreeOnly, Learned};
+use super::hot::HotFiles;
 use super::meter::Meter;
+use super::passes::Passes;
 use super::places::Place;
 use super::result::{Latencies, Measured};
 use super::server::{Flight, Server, Task};
@@ -30,6 +32,9 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 /// Time after which the first tracking epoch is complete, in every model, ns.
 const SETTLED_NS: u64 = 1_000_000_000;
 
+/// Among what the switch counts: passes of packets of the cache beyond the first one of each.
+pub const RECIRCULATED: &str = "passes_recirculated";
+
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Event {
     /// A message arrives where it goes.
@@ -42,6 +47,10 @@ pub(super) enum Event {
     BackedUp { place: u16, later: u32 },
     /// A home has learned what is in this place, and the switch sees that.
     Learned(u32),
+    /// A packet is recirculated in the switch.
+    Pass(u32),
+    /// The answer to a read that the switch has missed passes it.
+    Replied(u32),
     /// A role's deadline.
     Tick(u16),
     /// A session's deadline.
@@ -78,16 +87,18 @@ pub struct Model {
     pub(super) arranged: u64,
     pub(super) flights: Slab<Flight>,
     pub(super) done: Slab<Vec<Action>>,
-    /// The metadata servers, then that of a path node or of the tracking if there is one, then those of data nodes.
+    /// The metadata servers, then that of a path node or of the tracking if there is one, then those of data nodes, then that of a controller.
     pub(super) servers: Vec<Server>,
-    /// The shards, then the path nodes, then the data nodes.
+    /// The shards, then the path nodes, then the data nodes, then the controller of a cache.
     pub(super) places: Vec<Place>,
     pub(super) path_nodes_from: u16,
     pub(super) data_nodes_from: u16,
+    pub(super) controller_at: Option<u16>,
     pub(super) switch: Option<Switch>,
     /// What keeps its table of files to entries that are free.
     pub(super) free_only: Option<FreeOnly>,
     pub(super) learned: Slab<Vec<Learned>>,
+    pub(super) passes: Passes,
     /// Packets that wait for a switch that is a server.
     pub(super) switch_inbox: VecDeque<Packet>,
     /// Servers that may have a task for a free core.
@@ -98,6 +109,8 @@ pub struct Model {
     pub(super) walkers: Walkers,
     /// What they read and write.
     pub(super) users: Users,
+    /// What they ask for by its path.
+    pub(super) hot: HotFiles,
     /// Replies that wait for their client's turn on a core of the server.
     pub(super) client_inbox: Vec<VecDeque<Packet>>,
     pub(super) rng: ChaCha8Rng,
@@ -135,7 +148,12 @@ impl Model {
         let data_server = |number: u16| first + number / config.cores;
         places.extend(data_nodes.iter().map(|&number| Place::data_node(&config, &map, number, data_server(number))));
         servers.extend((0..config.data_servers).map(|_| Server::new(config.cores)));
-        let network = config.tracking.form() == Form::Network;
+        let controller_at = config.cache.map(|cache| {
+            places.push(Place::controller(cache, &map, servers.len() as u16));
+            servers.push(Server::new(1));
+            places.len() as u16 - 1
+        });
+        let has_switch = config.tracking.form() == Form::Network || config.cache.is_some();
         let cluster = Cluster { number: CLUSTER, map: map.clone(), term: TERM, first_session: SessionId(1) };
         let clients = Clients::new(cluster, config.load);
         let mut model = Model {
@@ -148,9 +166,11 @@ impl Model {
             places,
             path_nodes_from,
             data_nodes_from,
-            switch: network.then(|| Switch::new(SwitchConfig::whole(NodeId::SWITCH, CLUSTER, 1))),
+            controller_at,
+            switch: has_switch.then(|| Switch::new(SwitchConfig::whole(NodeId::SWITCH, CLUSTER, 1))),
             free_only: (config.table == Table::FreeOnly).then(FreeOnly::default),
             learned: Slab::default(),
+            passes: Passes::default(),
             switch_inbox: VecDeque::new(),
             woken: vec![],
             client_inbox: (0..clients.number()).map(|_| VecDeque::new()).collect(),
@@ -158,6 +178,7 @@ impl Model {
             sessions: Sessions::none(map),
             walkers: Walkers::none(),
             users: Users::none(),
+            hot: HotFiles::none(),
             rng: ChaCha8Rng::seed_from_u64(config.seed),
             meter: None,
             answered: vec![],
@@ -246,7 +267,8 @@ impl Model {
 
     /// What the switch has counted.
     fn switched(&self) -> BTreeMap<&'static str, u64> {
-        self.switch.iter().flat_map(Switch::counters).collect()
+        let recirculated = self.switch.iter().filter_map(|switch| Some((RECIRCULATED, switch.recirculated()?)));
+        self.switch.iter().flat_map(Switch::counters).chain(recirculated).collect()
     }
 
     /// Lets time pass: change-logs are pushed and applied.
@@ -287,7 +309,7 @@ impl Model {
         self.servers.iter_mut().map(|server| server.busy_ns(now_ns)).collect()
     }
 
-    fn pause_ns(&mut self) -> Option<u64> {
+    pub(super) fn pause_ns(&mut self) -> Option<u64> {
         let clients = f64::from(self.clients.number());
         self.clients.pause_ns(&mut self.rng).map(|pause_ns| (pause_ns as f64 * clients) as u64)
     }
@@ -320,6 +342,8 @@ impl Model {
                 let learned = self.learned.take(learned);
                 self.switch_frees(&learned);
             }
+            Event::Pass(packet) => self.pass_again(packet),
+            Event::Replied(read) => self.reply_passes(read),
             Event::Tick(place) => self.tick(place),
             Event::SessionTick(session) => self.session_ticks(session),
             Event::Flushed(server) => self.flushed(server),
@@ -327,6 +351,7 @@ impl Model {
                 self.flush(server);
                 self.at(COMMIT_INTERVAL_MS * 1_000_000, Event::Interval(server));
             }
+            Event::Ask(session) if self.hot.goes_on => self.request_and_pause(session),
             Event::Ask(client) => {
                 self.ask(client, work);
                 if let (false, Some(pause_ns)) = (self.clients.over, self.pause_ns()) {
@@ -364,7 +389,7 @@ impl<T> Slab<T> {
         }
     }
 
-    fn take(&mut self, place: u32) -> T {
+    pub(super) fn take(&mut self, place: u32) -> T {
         self.free.push(place);
         self.all[place as usize].take().expect("what is put is taken once")
     }

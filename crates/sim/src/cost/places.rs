@@ -1,9 +1,10 @@
 //! A role of the cost model in its server: what waits for it, and what it has put out but not yet sent.
 
 use super::clients::{CLUSTER, TERM};
-use super::config::ModelConfig;
+use super::config::{Cache, ModelConfig};
 use crate::world::files::Files;
 use crate::world::role::{Role, Stimulus};
+use onpath_controller::{Controller, ControllerConfig};
 use onpath_data::{DataConfig, DataNode, DiskOp, Ticket};
 use onpath_index::Heap;
 use onpath_kernel::{Input, Now, Role as _};
@@ -88,6 +89,16 @@ impl Place {
             tickets: Secrets::of_seed(7).inner.tickets(),
         });
         Place::new(NodeId::data(number), server, Role::Data(Box::new(role)))
+    }
+
+    /// The controller of the switch's cache, which answers nothing yet.
+    pub(crate) fn controller(cache: Cache, map: &ClusterMap, server: u16) -> Place {
+        let node = NodeId::controller(0);
+        let Cache { entries, threshold } = cache;
+        let (coordinator, shards) = (map.coordinator(), map.shards());
+        let (switch, cluster, term) = (None, CLUSTER, TERM);
+        let config = ControllerConfig { node, switch, cluster, coordinator, shards, term, entries, threshold };
+        Place::new(node, server, Role::Controller(Box::new(Controller::new(config))))
     }
 
     fn new(node: NodeId, server: u16, role: Role) -> Place {

@@ -40,7 +40,8 @@ pub struct Measured {
     pub took_ns: u64,
     /// Operations by kind.
     pub kinds: BTreeMap<Kind, Latencies>,
-    /// Share of each server's cores that was busy; that of a path node or of the tracking, if there is one, comes last.
+    /// Share of each server's cores that was busy; that of a path node or of the tracking, if there is one, comes behind those of shards, that
+    /// of a controller last.
     pub utilisation: Vec<f64>,
     /// Inputs of roles, by label.
     pub inputs: BTreeMap<&'static str, u64>,
@@ -62,6 +63,11 @@ impl Measured {
     /// Operations of a kind a second.
     pub fn rate(&self, kind: Kind) -> f64 {
         self.kinds.get(&kind).map_or(0.0, |all| all.count() as f64 * 1e9 / self.took_ns.max(1) as f64)
+    }
+
+    /// Latencies of everything.
+    pub fn all(&self) -> Latencies {
+        Latencies::new(self.kinds.values().flat_map(|all| all.sorted.iter().copied()).collect())
     }
 
     /// Latencies of a kind.

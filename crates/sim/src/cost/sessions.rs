@@ -30,6 +30,10 @@ pub(super) enum Of {
     Look(u64),
     /// A read or write of a file.
     Access(u64),
+    /// A request for a file by its path.
+    Hot(u64),
+    /// Nobody waits for its answer.
+    Nobody,
 }
 
 /// A session.
@@ -173,6 +177,8 @@ impl Model {
                 match self.sessions.all[session as usize].calls.remove(&unique).expect("a call is answered once") {
                     Of::Look(id) => self.look_answered(id, result),
                     Of::Access(id) => self.access_answered(id, result),
+                    Of::Hot(id) => self.hot_answered(id, result),
+                    Of::Nobody => {}
                     Of::Itself => _ = self.sessions.answers.insert((session, unique), result),
                 }
             }

@@ -1,7 +1,7 @@
 //! What happens at a step of the cost model: tasks begin and end, messages travel, records become durable.
 
 use super::config::{PathNodes, Tracking};
-use super::label::{self, CLIENT, DATA_DURABLE, DATA_TICK, DISK, DURABLE, Features, SWITCH, TICK};
+use super::label::{self, CLIENT, DATA_DURABLE, DATA_TICK, DISK, DURABLE, Features, SWITCH, TICK, TOLD};
 use super::model::{Event, Model};
 use super::places::Waiting;
 use super::server::{Flight, Task};
@@ -59,6 +59,7 @@ impl Model {
         match node.class() {
             Some(NodeClass::Shard) => node.as_shard().map(|shard| shard.0),
             Some(NodeClass::Path) => Some(self.path_nodes_from + (node.number() as u16)),
+            Some(NodeClass::Controller) => self.controller_at,
             Some(NodeClass::Data) => Some(self.data_nodes_from + (node.number() as u16)).filter(|_| self.has_bytes()),
             _ => None,
         }
@@ -104,8 +105,15 @@ impl Model {
         }
         let is_central = self.config.path_nodes == PathNodes::Central && label::is_walk(label);
         let names = if is_central { self.directory_lookups_ns(features.entries) } else { 0 };
-        let cost_ns = self.cost_ns(label, features) + around_ns as u64 + names;
+        let followed = if label::is_by_name(label) { self.followed_ns() } else { 0 };
+        let cost_ns = self.cost_ns(label, features) + around_ns as u64 + names + followed;
         (outputs, cost_ns)
+    }
+
+    /// What a server takes to follow the path of a name that it is asked for, if clients leave that to it.
+    fn followed_ns(&self) -> u64 {
+        let names = Features { entries: self.config.followed, ..Features::default() };
+        if self.config.followed == 0 { 0 } else { self.config.costs.input_ns(label::RESOLVE, names).unwrap_or(0) }
     }
 
     /// What a directory server does for so many names that a path node need not do: a lookup for each.
@@ -203,6 +211,7 @@ impl Model {
     /// Brings a released message on its way.
     pub(super) fn route(&mut self, flight: Flight) {
         self.pass_switch(&flight);
+        self.unlocks(&flight);
         let link_ns = self.config.link_ns;
         let to_switch = flight.packet.wants_switch() || flight.to == NodeId::SWITCH;
         let inside = match (self.place_of(flight.from), self.place_of(flight.to)) {
@@ -296,6 +305,9 @@ impl Model {
 
     pub(super) fn arrive_at_switch(&mut self, mut packet: Packet) {
         self.free_only.iter_mut().for_each(|table| table.meets(&mut packet));
+        if self.config.pass_ns > 0 && packet.innet.is_some() {
+            return self.pass_first(packet);
+        }
         self.switch_inbox.push_back(packet);
         if matches!(self.config.tracking, Tracking::Server { .. }) {
             self.ready(self.config.servers, Task::Switch);
@@ -337,7 +349,7 @@ impl Model {
     }
 
     /// An input for a role, which waits for its turn.
-    fn give(&mut self, number: u16, stimulus: Stimulus, remote: bool) {
+    pub(super) fn give(&mut self, number: u16, stimulus: Stimulus, remote: bool) {
         let place = &mut self.places[number as usize];
         place.inbox.push_back(Waiting { stimulus, remote });
         if !place.queued {
@@ -400,6 +412,6 @@ fn of_stimulus(stimulus: &Stimulus, node: NodeId) -> (&'static str, u32) {
         Stimulus::Tick => (if of_data { DATA_TICK } else { TICK }, 0),
         Stimulus::Durable(_) => (if of_data { DATA_DURABLE } else { DURABLE }, 0),
         Stimulus::DiskDone(..) => (DISK, 0),
-        Stimulus::Told(_) => unreachable!("a model has no controller"),
+        Stimulus::Told(_) => (TOLD, 0),
     }
 }

@@ -3,6 +3,7 @@
 use super::clients::Answered;
 use super::config::Load;
 use super::model::{Model, Nothing, Until};
+use super::names::beyond;
 use super::result::Measured;
 use super::sessions::{Of, STEP_NS};
 use super::tree::Who;
@@ -56,9 +57,7 @@ impl Accesses {
     /// How often each of so many files is used, beside the others.
     fn weights(&self, files: usize) -> impl Iterator<Item = f64> {
         let (skew, there, all) = (self.skew, files as f64, self.keys as f64);
-        // The sum over those that are not there, as an integral.
-        let upto = |rank: f64| if skew == 1.0 { rank.ln() } else { rank.powf(1.0 - skew) / (1.0 - skew) };
-        let each = if all > there { (upto(all) - upto(there)) / there } else { 0.0 };
+        let each = beyond(skew, there, all) / there;
         (1..=files).map(move |rank| (rank as f64).powf(-skew) + each)
     }
 }

@@ -26,14 +26,20 @@ pub enum Kind {
     Unlink,
     /// A path is looked at.
     Look,
-    /// The mode of a directory at the end of a path is changed.
+    /// The mode of what is at the end of a path is changed.
     Chmod,
-    /// A directory at the end of a path gets another name in its parent.
+    /// What is at the end of a path gets another name in its parent.
     Rename,
     /// Bytes of a file.
     Read,
     /// The same, written.
     Write,
+    /// A file is opened or closed, as where that is no more than a look at its path.
+    Open,
+    /// The names in a directory.
+    Readdir,
+    /// An empty directory is removed.
+    Rmdir,
 }
 
 impl Kind {
@@ -51,6 +57,9 @@ impl Kind {
             Kind::Rename => "rename",
             Kind::Read => "read",
             Kind::Write => "write",
+            Kind::Open => "open",
+            Kind::Readdir => "readdir",
+            Kind::Rmdir => "rmdir",
         }
     }
 }

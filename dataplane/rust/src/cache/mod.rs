@@ -5,6 +5,7 @@
 
 pub mod control;
 pub mod counts;
+pub mod locks;
 pub mod parser;
 mod permission;
 pub mod registers;
@@ -14,6 +15,7 @@ use crate::Port;
 use crate::common::copies::{Deliver, Done};
 use crate::common::counters::Counter;
 use crate::common::planted::{Planted, planted};
+use locks::Locks;
 use onpath_wire::innet::Cache;
 use onpath_wire::innet::cache::{
     CacheResult, EntryValue, Fill, Invalidate, LEVELS_MAX, Levels, ROOT_KEY, ROOT_TOKEN, Read,
@@ -33,6 +35,20 @@ pub struct Waiting {
     at: At,
     /// Passes that it has begun.
     passes: usize,
+    /// A read that has raised lock counters.
+    locks: bool,
+}
+
+impl Waiting {
+    /// Whether it is a read that has raised lock counters, some of which it still holds.
+    pub fn holds_locks(&self) -> bool {
+        self.locks
+    }
+
+    /// Whether it waits to begin a further pass, and not in the middle of one.
+    pub fn begins_a_pass(&self) -> bool {
+        matches!(self.at, At::Names)
+    }
 }
 
 /// Where a packet waits.
@@ -81,6 +97,7 @@ impl Registers {
         let header = *packet.header();
         let (epoch, own) = (header.common().epoch, self.epoch());
         let matches = epoch == own && epoch != 0;
+        let mut locks = false;
         match &header {
             Cache::Read(read) => {
                 if !matches && !planted(Planted::D76) {
@@ -89,6 +106,7 @@ impl Registers {
                 if !self.requesters.may_ask(port, read) {
                     return self.not_asked(*read, Counter::ReadStranger);
                 }
+                locks = self.lock(read);
             }
             Cache::Fill(_) if !matches && !planted(Planted::D95) => {
                 return done(header, Counter::FillOtherEpoch, CacheResult::OtherEpoch, told(Planted::D100));
@@ -98,29 +116,53 @@ impl Registers {
             }
             Cache::Fill(_) | Cache::Invalidate(_) => {}
         }
-        self.look_up(header, 1)
+        self.look_up(header, 1, locks)
     }
 
     /// A packet that has waited, as far as it comes.
     #[inline]
     pub(crate) fn go_on(&mut self, waiting: Waiting) -> Progress {
-        let passes = waiting.passes;
+        let Waiting { passes, locks, .. } = waiting;
         match (waiting.at, waiting.header) {
-            (At::Names, header) => self.look_up(header, passes + 1),
-            (At::Stamp(found), Cache::Read(read)) => self.read(read, found, passes),
+            (At::Names, header) => {
+                self.recirculated += 1;
+                self.look_up(header, passes + 1, locks)
+            }
+            (At::Stamp(found), Cache::Read(read)) => self.read(read, found, passes, locks),
             (At::Stamp(found), Cache::Fill(fill)) => self.fill(fill, found),
-            (At::Stamp(found), Cache::Invalidate(entry)) => self.invalidate(entry, found),
+            (At::Stamp(found), Cache::Invalidate(entry)) => self.invalidate(entry, found, passes),
         }
     }
 
+    /// Raises the lock counters of a read whose last name has an entry; whether it has.
+    fn lock(&mut self, read: &Read) -> bool {
+        let Some(last) = usize::from(read.depth).checked_sub(1).filter(|_| self.locks.how != Locks::Off) else {
+            return false;
+        };
+        let found = |level| {
+            let (key, token) = read.levels.at(level);
+            self.names.find(key, token).map(|found| found.index)
+        };
+        let is_locked = found(last).is_some();
+        if is_locked {
+            self.locks.raise(read, found);
+        }
+        is_locked
+    }
+
+    /// The shard has answered a read that was missed, and the answer passes: what that still holds is lowered.
+    pub(crate) fn replied(&mut self, read: &Read) {
+        self.locks.over(read, read.level.into());
+    }
+
     /// D-80.
-    fn look_up(&mut self, header: Cache, passes: usize) -> Progress {
+    fn look_up(&mut self, header: Cache, passes: usize, locks: bool) -> Progress {
         let (key, token) = match &header {
             Cache::Read(read) => next_name(read),
             Cache::Fill(fill) => (fill.key, fill.token),
             Cache::Invalidate(entry) => (entry.key, entry.token),
         };
-        Progress::Waits(Waiting { header, at: At::Stamp(self.names.find(key, token)), passes })
+        Progress::Waits(Waiting { header, at: At::Stamp(self.names.find(key, token)), passes, locks })
     }
 
     /// D-76 to D-78, D-109.
@@ -132,7 +174,7 @@ impl Registers {
     }
 
     /// A pass from the stamp on (D-81 to D-94).
-    fn read(&mut self, read: Read, found: Option<Found>, passes: usize) -> Progress {
+    fn read(&mut self, read: Read, found: Option<Found>, passes: usize, locks: bool) -> Progress {
         let root = of_root(&read);
         let last = !root && usize::from(read.level) + 1 == usize::from(read.depth);
         let value = found.and_then(|found| Some((found.index, self.gate(found.index).read(found.number)?)));
@@ -141,6 +183,7 @@ impl Registers {
         match judge(&read, &value, last) {
             Verdict::Passed if last => {
                 self.counts.hit(index);
+                self.unlock(locks, &read);
                 let deliver = if planted(Planted::D92) { Deliver::Destination } else { Deliver::Node(read.requester) };
                 let answer = Cache::Read(Read { levels: Levels(bytes), ..read });
                 done(answer, Counter::ReadAnswered, CacheResult::Answered, deliver)
@@ -149,16 +192,27 @@ impl Registers {
                 if planted(Planted::D110) {
                     self.counts.hit(index);
                 }
+                if locks && !root {
+                    self.locks.passed(&read, read.level.into());
+                }
                 let start = if planted(Planted::D91) { read.start } else { value.id };
                 let header = Cache::Read(Read { start, level: read.level.wrapping_add(u8::from(!root)), ..read });
-                Progress::Waits(Waiting { header, at: At::Names, passes })
+                Progress::Waits(Waiting { header, at: At::Names, passes, locks })
             }
             Verdict::Denied if !planted(Planted::D93) => {
                 self.counts.hit(index);
+                self.unlock(locks, &read);
                 let deliver = Deliver::Node(read.requester);
                 done(Cache::Read(read), Counter::ReadDenied, CacheResult::Denied, deliver)
             }
             Verdict::Passed | Verdict::Denied | Verdict::Unknown => self.missed(read),
+        }
+    }
+
+    /// A read is over that had raised lock counters.
+    fn unlock(&mut self, locks: bool, read: &Read) {
+        if locks {
+            self.locks.over(read, read.level.into());
         }
     }
 
@@ -188,8 +242,11 @@ impl Registers {
     }
 
     /// D-102 to D-105.
-    fn invalidate(&mut self, entry: Invalidate, found: Option<Found>) -> Progress {
+    fn invalidate(&mut self, entry: Invalidate, found: Option<Found>, passes: usize) -> Progress {
         let found = found.filter(|found| found.number == entry.number || planted(Planted::D104));
+        if passes < locks::PASSES_MAX && found.is_some_and(|found| self.locks.is_read(found.index)) {
+            return Progress::Waits(Waiting { header: Cache::Invalidate(entry), at: At::Names, passes, locks: false });
+        }
         let cleared = found.is_some_and(|found| self.gate(found.index).invalidate(found.number, entry.revision));
         let (counter, result) = match cleared {
             true => (Counter::InvalidateDone, CacheResult::Cleared),

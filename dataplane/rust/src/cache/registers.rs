@@ -20,6 +20,7 @@
 //! ```
 
 use super::counts::{Counts, Report};
+use super::locks::{self, Locks};
 use super::tables::{Names, Requesters};
 use crate::common::planted::{Planted, planted};
 use crate::common::state::{CacheState, Lease, Stamp, State};
@@ -36,6 +37,9 @@ pub struct Registers {
     pub(super) requesters: Requesters,
     pub(super) report: Report,
     pub(super) counts: Counts,
+    pub(super) locks: locks::Counters,
+    /// Passes beyond the first one of each packet.
+    pub(super) recirculated: u64,
     /// A power of two.
     pub(super) entries: usize,
     /// As many as entries, and as values; none before the first epoch.
@@ -53,6 +57,8 @@ impl Registers {
             requesters: Requesters::default(),
             report: Report::default(),
             counts: Counts::new(config),
+            locks: locks::Counters::default(),
+            recirculated: 0,
             entries: config.cached(),
             stamps: vec![],
             values: vec![],
@@ -111,6 +117,19 @@ impl Registers {
         0
     }
 
+    /// Has lock counters from now on, all 0, or none.
+    pub(crate) fn set_locks(&mut self, how: Locks) {
+        self.locks = locks::Counters::new(how, self.entries);
+    }
+
+    pub(crate) fn recirculated(&self) -> u64 {
+        self.recirculated
+    }
+
+    pub(crate) fn locked(&self) -> u64 {
+        self.locks.sum()
+    }
+
     pub(crate) fn lease(&self) -> Lease {
         self.lease
     }
@@ -131,6 +150,7 @@ impl Registers {
         }
         self.requesters.clear();
         self.counts.forget();
+        self.set_locks(self.locks.how);
         // What waits may still go on.
         self.stamps.fill(Stamp::default());
         self.values.fill([0; VALUE_BYTES]);

@@ -1,5 +1,6 @@
 //! `onpath bench calibrate`, `model` and `validate`: the cost model (docs/internals/cost-model.md).
 
+mod cache;
 mod calibrate;
 mod files;
 mod machine;

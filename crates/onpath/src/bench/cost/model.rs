@@ -2,7 +2,7 @@
 
 use super::files::{self, Size};
 use super::sheet::{Cell, Sheet};
-use super::{constants, paths, switchfs};
+use super::{cache, constants, paths, switchfs};
 use crate::cli::say;
 use clap::{Args, ValueEnum};
 use onpath_sim::cost::{
@@ -41,6 +41,8 @@ pub(super) enum Case {
     Paths,
     /// Reads and writes of files, beside what Switch∆'s figures 6 to 12 show.
     Files,
+    /// Hot metadata answered by a switch, beside what Fletch §VIII shows.
+    Cache,
 }
 
 /// Arguments of `onpath bench model`.
@@ -52,8 +54,8 @@ pub(crate) struct ModelArgs {
     /// Constants from `onpath bench calibrate --out`; otherwise those that docs/internals/cost-model.md lists.
     #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
-    /// Numbers of metadata servers; 1,2,4,8,16 unless told otherwise, 4,8,16 for paths; files have the paper's.
-    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=64))]
+    /// Numbers of metadata servers; 1,2,4,8,16 unless told otherwise, 4,8,16 for paths; files and cache have the paper's.
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=128))]
     servers: Vec<u16>,
     /// Cores and shards of each.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=4))]
@@ -76,6 +78,12 @@ pub(crate) struct ModelArgs {
     /// Reads and writes of files that are measured of each run.
     #[arg(long, default_value_t = 12_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     operations: u64,
+    /// Experiments of the case cache; all unless told otherwise.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    experiments: Vec<cache::Experiment>,
+    /// Files that the switch with a cache is given.
+    #[arg(long, default_value_t = 2_500, value_parser = clap::value_parser!(u32).range(10..=50_000))]
+    hot: u32,
     /// Where the work is drawn from.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -120,6 +128,7 @@ pub(crate) fn run(args: ModelArgs) -> anyhow::Result<()> {
             Case::Sticky => vec![sticky(&setup)],
             Case::Switchfs => switchfs::sheets(&setup),
             Case::Paths => paths::sheets(&setup, args.directories)?,
+            Case::Cache => cache::sheets(&setup, args.hot, &args.experiments),
             Case::Files => files::sheets(&setup, Size { files: args.files, operations: args.operations }),
         };
         for sheet in sheets {
