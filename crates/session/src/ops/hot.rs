@@ -386,7 +386,10 @@ mod tests {
     fn learn(names: &mut HotNames, number: usize, token: u8) -> InodeId {
         let (id, text) = (InodeId::new(Slot(1), Birth(1), number as u16, Kind::File), format!("{number}"));
         let name = Name::new(text.as_bytes()).expect("a name");
-        names.learn(id, Found { parent: InodeId::ROOT, name, key: number as u64 + 1, token, btime: 0 });
+        names.learn(
+            id,
+            Found { parent: InodeId::ROOT, name, key: number as u64 + 1, token, btime: 0, ctime: 0, atime: 0 },
+        );
         id
     }
 
