@@ -6,29 +6,26 @@ use onpath_sim::explore::{Bounds, Explored, explore, replay, situation, situatio
 /// More schedules than any situation has within these bounds.
 const SCHEDULES_MAX: u64 = 5_000;
 
-/// Situations of paths in which messages are late and doubled in every run. With `ONPATH_EXPLORE=all` they are in all of them.
-const IN_EVERY_RUN: [&str; 6] =
-    ["path-acl", "path-chmod", "path-link-replaced", "path-load", "path-last-replaced", "path-rmdir"];
+/// Situations of paths and of hot names in which messages are late and doubled in every run. With `ONPATH_EXPLORE=all` they are in all of them.
+const IN_EVERY_RUN: [&str; 8] = [
+    "hot-chmod",
+    "hot-search",
+    "path-acl",
+    "path-chmod",
+    "path-link-replaced",
+    "path-load",
+    "path-last-replaced",
+    "path-rmdir",
+];
 
 /// Situations in which nothing but lost messages is tried in every run.
 const IN_FULL_RUNS: [&str; 6] =
     ["hot-anew-lent", "hot-lent-rename", "hot-new-epoch", "path-load-copied", "path-load-given-up", "way-group"];
 
-/// Situations of hot names in which messages are late and doubled in full runs only: something is late already when they begin.
-const LATE_IN_FULL_RUNS: [&str; 7] = [
-    "hot-cleared-before",
-    "hot-evicted-late",
-    "hot-filled-before",
-    "hot-former-epoch",
-    "hot-lent-before",
-    "hot-lent-late",
-    "hot-lent-search",
-];
-
 /// Whether a situation is explored within these bounds. `ONPATH_SITUATIONS`: only those whose names begin so.
 fn is_explored(name: &str, bounds: Bounds) -> bool {
     let given = |variable| std::env::var(variable).unwrap_or_default();
-    let is_long = name.starts_with("path-") && !IN_EVERY_RUN.contains(&name) || LATE_IN_FULL_RUNS.contains(&name);
+    let is_long = (name.starts_with("path-") || name.starts_with("hot-")) && !IN_EVERY_RUN.contains(&name);
     let delays = bounds.late + bounds.doubled > 0 && is_long;
     let takes_long = delays || bounds.lost == 0 && IN_FULL_RUNS.contains(&name);
     name.starts_with(&given("ONPATH_SITUATIONS")) && (!takes_long || given("ONPATH_EXPLORE") == "all")

@@ -40,8 +40,8 @@ pub struct Requests {
     pub skew: f64,
     /// How often the files that were asked for least have become the hottest ones, so many at a time ([`HOT_IN`](crate::cost::HOT_IN)).
     pub hot_in: u32,
-    /// An open is more than a look: the file's home hears of it, and of the close later.
-    pub registers: bool,
+    /// An open is more than a look: the file is opened and closed.
+    pub opens: bool,
     /// What is drawn at random comes from it.
     pub seed: u64,
 }
@@ -76,7 +76,7 @@ pub(super) struct HotFiles {
     names: Names,
     picks: Option<Picks>,
     plan: Vec<(Kind, f64)>,
-    registers: bool,
+    opens: bool,
     under_way: BTreeMap<u64, Asked>,
     /// Files and directories that were made, to be removed or to get other names.
     made: VecDeque<(Option<u32>, Name)>,
@@ -94,7 +94,7 @@ impl HotFiles {
             names: Names::default(),
             picks: None,
             plan: vec![],
-            registers: false,
+            opens: false,
             under_way: BTreeMap::new(),
             made: VecDeque::new(),
             made_dirs: VecDeque::new(),
@@ -264,7 +264,7 @@ impl Model {
     pub fn run_requests_under(&mut self, load: Load, requests: &Requests, until: Until) -> Measured {
         self.clients.load = load;
         self.hot.picks = Some(Picks::new(&self.hot.names, requests.skew, requests.hot_in));
-        (self.hot.plan, self.hot.registers) = (requests.shares.clone(), requests.registers);
+        (self.hot.plan, self.hot.opens) = (requests.shares.clone(), requests.opens);
         self.hot.rng = ChaCha8Rng::seed_from_u64(requests.seed);
         self.hot.goes_on = true;
         self.answered.clear();
@@ -345,7 +345,7 @@ impl Model {
                 self.hot.under_way.get_mut(&id).expect("it is under way").stage = Stage::End;
                 self.ask_hot(id, FsOp::SetAttr { id: attr.id, set, handle: None }, None);
             }
-            (Stage::Path, Kind::Open, Ok(FsReply::Entry(attr) | FsReply::Attr { attr, .. })) if self.hot.registers => {
+            (Stage::Path, Kind::Open, Ok(FsReply::Entry(attr) | FsReply::Attr { attr, .. })) if self.hot.opens => {
                 self.hot.under_way.get_mut(&id).expect("it is under way").stage = Stage::End;
                 let mode = OpenMode { read: true, noatime: true, ..OpenMode::default() };
                 self.ask_hot(id, FsOp::Open { id: attr.id, mode }, None);

@@ -45,12 +45,12 @@ fn gains_of(workload: Workload, servers: u16) -> Option<[f64; 2]> {
     })
 }
 
-/// Exp#1, and what opens would be that homes hear of.
+/// Exp#1, and what opens would be that are more than looks.
 pub(super) fn workloads(setup: &Setup, shape: Shape, table: &mut Table) {
     let servers = if setup.servers.is_empty() { &SERVERS[..] } else { &setup.servers };
     for &servers in servers {
         let mut plans: Vec<_> = Workload::ALL.map(|workload| workload.requests(SKEW, setup.seed)).into();
-        let opens = Requests { registers: true, ..Workload::Thumb.requests(SKEW, setup.seed) };
+        let opens = Requests { opens: true, ..Workload::Thumb.requests(SKEW, setup.seed) };
         plans.extend((servers == shape.servers).then_some(opens));
         let runs = all(setup, Shape { servers, ..shape }, &plans);
         for (workload, runs) in Workload::ALL.into_iter().zip(&runs) {
@@ -61,7 +61,7 @@ pub(super) fn workloads(setup: &Setup, shape: Shape, table: &mut Table) {
         let paper = if servers == SERVERS[0] { "-38.1 %" } else { "" };
         table.gain(row("1", format!("Thumb, {servers} servers: Fletch over CCache"), paper), ccache, fletch);
         if let Some(runs) = runs.get(Workload::ALL.len()) {
-            let what = format!("Thumb, {servers} servers, opens registered by homes");
+            let what = format!("Thumb, {servers} servers, files opened and closed");
             gains(table, "1", &what, [String::new(), String::new()], runs);
         }
     }

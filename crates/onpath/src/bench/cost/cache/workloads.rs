@@ -78,7 +78,7 @@ impl Workload {
 }
 
 fn of(shares: Vec<(Kind, f64)>, skew: f64, seed: u64) -> Requests {
-    Requests { shares, skew, hot_in: 0, registers: false, seed }
+    Requests { shares, skew, hot_in: 0, opens: false, seed }
 }
 
 /// Nothing but this.
