@@ -33,9 +33,7 @@ pub(crate) struct Op {
     pub(crate) by_ways: Option<WaysAt>,
     /// Its first request may be answered by a switch that follows the whole path.
     pub(crate) by_path: Option<hot::Walk>,
-    /// A switch has answered its last request.
-    pub(crate) by_switch: bool,
-    /// Sequence number of the last request that was answered.
+    /// Sequence number of the last request that was answered; 0: a switch has answered it.
     pub(crate) answered: RequestSeq,
     /// [`State::lock_losses`] when it began.
     lock_losses: u64,
@@ -58,17 +56,7 @@ impl Op {
             (identity.map_or_else(|| caller.told(), Identity::caller), core.state.lock_losses)
         });
         let body = RequestBody { caller: told, request: Request::Renew };
-        Op {
-            cx,
-            slot,
-            caller,
-            body,
-            by_ways: None,
-            by_path: None,
-            by_switch: false,
-            answered: RequestSeq(0),
-            lock_losses,
-        }
+        Op { cx, slot, caller, body, by_ways: None, by_path: None, answered: RequestSeq(0), lock_losses }
     }
 
     /// Whether an open(2) that creates comes in two halves.
@@ -155,7 +143,6 @@ impl Op {
         if leased {
             self.may_act().await?;
         }
-        self.by_switch = false;
         for _ in 0..CALLER_ROUNDS_MAX {
             let to = self.with(|core| core.state.shard_at(at));
             let made_at = self.made_at(to)?;
@@ -230,11 +217,11 @@ impl Op {
         let RequestBody { caller, request } = &self.body;
         let reply = match packet.answered_by_cache() {
             Some(answer) => {
-                let reply = self.with(|core| hot::heard(core, walk, request, caller, answer));
-                self.by_switch = reply.is_some();
-                reply
+                self.answered = RequestSeq(0);
+                self.with(|core| hot::heard(core, walk, request, caller, answer))
             }
             None => {
+                self.answered = packet.header().map_err(|_| Errno::EIO)?.seq;
                 let reply = packet.body::<Reply>().map_err(|_| Errno::EIO)?;
                 Some(self.with(|core| hot::told(core, request, reply))?)
             }

@@ -26,6 +26,11 @@ fn name(text: &str) -> Name {
     Name::new(text.as_bytes()).expect("a short name")
 }
 
+/// Makes a file that nobody has open.
+fn closed_file(parent: InodeId) -> FsOp {
+    FsOp::Make { parent, name: name("file"), kind: Kind::File, mode: 0o644, umask: 0, rdev: 0, target: vec![] }
+}
+
 impl Two {
     fn new() -> Two {
         Two::of(Scenario::with_cache(2))
@@ -189,16 +194,7 @@ fn the_root_has_an_entry_of_its_own() {
 fn a_sticky_directory_is_not_lent() {
     let mut two = Two::new();
     let dir = two.make_directory(InodeId::ROOT, "dir", 0o777);
-    let make = FsOp::Make {
-        parent: dir,
-        name: name("file"),
-        kind: Kind::File,
-        mode: 0o644,
-        umask: 0,
-        rdev: 0,
-        target: vec![],
-    };
-    two.asks(make).expect("everybody may");
+    two.asks(closed_file(dir)).expect("everybody may");
     two.lookup(InodeId::ROOT, "dir").expect("it is there");
     two.looks_until_answered(dir, "file");
     two.change_mode(dir, 0o1777);
@@ -345,18 +341,8 @@ impl Two {
 
     /// A file with bytes in the root that the switch answers for.
     fn hot_file(&mut self) -> InodeId {
-        let make = FsOp::Make {
-            parent: InodeId::ROOT,
-            name: name("file"),
-            kind: Kind::File,
-            mode: 0o644,
-            umask: 0,
-            rdev: 0,
-            target: vec![],
-        };
-        let Ok(FsReply::Entry(AttrWire { id: file, .. })) = finish(&mut self.sc, self.root, make) else {
-            panic!("there is no such name")
-        };
+        let made = finish(&mut self.sc, self.root, closed_file(InodeId::ROOT));
+        let Ok(FsReply::Entry(AttrWire { id: file, .. })) = made else { panic!("there is no such name") };
         let open = FsOp::Open { id: file, mode: OpenMode { direct: true, ..OpenMode::READ_WRITE } };
         let Ok(FsReply::Opened(opened)) = finish(&mut self.sc, self.root, open) else { panic!("its owner may") };
         let (handle, data) = (opened.handle, Bytes::from_static(b"bytes"));

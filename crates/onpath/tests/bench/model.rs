@@ -80,7 +80,7 @@ fn a_switch_with_a_cache_is_modelled_beside_the_papers_figures() {
         assert!(number(&what, "with the switch") > number(&what, "without"), "{}", row(&what));
         assert!((5.0..50.0).contains(&number(&what, "answered by it, %")), "{}", row(&what));
     }
-    let opens = "Thumb, 2 servers, opens registered by homes: Fletch+ over CCache";
+    let opens = "Thumb, 2 servers, files opened and closed: Fletch+ over CCache";
     assert!(number(opens, "answered by it, %") > 5.0, "{}", row(opens));
     let turns =
         |chmods: u32, locks: &str| number(&format!("{chmods} % chmods, {locks}: recirculations a request"), "ours");

@@ -13,7 +13,7 @@ use onpath_kernel::Core;
 use onpath_wire::attr::{AttrWire, flag};
 use onpath_wire::codec::Blob;
 use onpath_wire::errno::Errno;
-use onpath_wire::ids::InodeId;
+use onpath_wire::ids::{InodeId, RequestSeq};
 use onpath_wire::inode::Kind;
 use onpath_wire::name::Name;
 use onpath_wire::reply::DataRef;
@@ -65,7 +65,7 @@ async fn open_inode(op: &mut Op, id: InodeId, mode: OpenMode) -> Result<(AttrWir
     let mode = op.with(|core| core.state.opening_as(mode));
     let result = op.ask(Request::Open { id, flags: flags(mode) | register }).await.and_then(attr);
     let result = result.and_then(|told| if told.0.id == id { Ok(told) } else { Err(Errno::EIO) });
-    let (pid, by_switch) = (op.caller.pid, op.by_switch);
+    let (pid, by_switch) = (op.caller.pid, op.answered == RequestSeq(0));
     op.with(|core| {
         let opens = &mut core.state.opens;
         let inode = opens.inode(id).expect("counted above");

@@ -150,6 +150,7 @@ fn what_was_said_of_an_earlier_change_does_not_count() {
     hot.sc.world.deliver_copy(said);
     hot.sc.world.stop_holding(said);
     hot.ends(first);
+    assert_eq!(hot.stat().mode, 0o600);
     hot.sc.go_on_for(SHORT_NS);
     let answered = hot.answered();
     assert_eq!((hot.stat().mode, hot.answered()), (0o600, answered + 1), "the switch has it again");
