@@ -191,12 +191,7 @@ impl Shard {
 
     /// Whether only what frees space may be accepted (design.md, "Durability").
     pub fn set_full(&mut self, full: bool) {
-        self.kernel.with(|core| {
-            if full && !core.state.full {
-                ops::opens::end_all_lingering(core);
-            }
-            core.state.full = full;
-        });
+        self.kernel.with(|core| core.state.full = full);
     }
 
     /// From now on directories shall be tracked so. The shard of the coordinator sees to it; others hear of it from that one.
@@ -247,15 +242,20 @@ impl Role for Shard {
     type Out = ();
 
     fn handle(&mut self, now: Now, input: Input<()>) {
-        self.kernel.handle(now, input, |core, input| match input {
-            Input::Packet(packet) => receive(core, packet),
-            Input::Durable(seq) => {
-                core.state.lent.durable(seq);
-                if core.state.births.durable(seq) {
-                    core.wake(keys::BIRTH);
-                }
+        self.kernel.handle(now, input, |core, input| {
+            if core.state.full {
+                ops::opens::end_all_lingering(core);
             }
-            Input::Tick | Input::Own(()) => {}
+            match input {
+                Input::Packet(packet) => receive(core, packet),
+                Input::Durable(seq) => {
+                    core.state.lent.durable(seq);
+                    if core.state.births.durable(seq) {
+                        core.wake(keys::BIRTH);
+                    }
+                }
+                Input::Tick | Input::Own(()) => {}
+            }
         });
     }
 

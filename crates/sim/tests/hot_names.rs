@@ -424,6 +424,7 @@ fn what_a_switch_might_have_opened_goes_when_space_is_needed() {
         assert!(is_there(&mut two), "somebody might have it open");
         if needed {
             two.sc.world.fill_journals();
+            is_there(&mut two); // the home sees by the next message that it is full
             two.sc.go_on_for(100_000_000);
         } else {
             two.sc.go_on_for(10_000_000_000);
