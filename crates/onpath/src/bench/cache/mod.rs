@@ -1,7 +1,7 @@
 //! `onpath bench cache`: hot metadata answered by a switch, beside the same servers without; in turn.
 //!
 //! A round starts the servers of each form anew, in processes of their own on a directory that is empty: two hosts with shards and data,
-//! one with a switch, and one with a path node, which leads a client at first. A form is compared with the first one of the same round.
+//! one with a switch in user space, and one with a path node, which leads a client at first. A form is compared with the first one of the same round.
 
 mod report;
 mod work;
@@ -11,8 +11,7 @@ use crate::bench::net::client::Client;
 use crate::bench::net::place::{cpus, own_cpus};
 use crate::bench::net::servers::{Servers, Shape};
 use crate::cli::{WaitMode, absolute};
-use anyhow::ensure;
-use clap::{Args, ValueEnum, value_parser};
+use clap::{Args, value_parser};
 use serde::Serialize;
 use std::path::PathBuf;
 use work::{Cost, Phase, Work};
@@ -47,40 +46,36 @@ pub(crate) struct CacheArgs {
     /// Compare two builds of onpath by this benchmark, in turn: give it twice.
     #[arg(long = "binary", value_name = "PATH")]
     binaries: Vec<PathBuf>,
-    /// Who answers; each is compared with the first.
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "off,switch")]
-    forms: Vec<Form>,
     /// Give results as JSON.
     #[arg(long)]
     json: bool,
 }
 
 /// Who answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Form {
     /// Shards alone.
     Off,
-    /// A switch in user space, what is asked for often.
+    /// The switch, what is asked for often.
     Switch,
-    /// The same in the kernel, behind the loopback device of this network namespace: needs root.
-    Kernel,
 }
 
 impl Form {
+    const ALL: [Form; 2] = [Form::Off, Form::Switch];
+
     fn shape(self) -> Shape {
         let settings: &[_] = match self {
             Form::Off => &[],
-            Form::Switch | Form::Kernel => &[("cache", "switch:s")],
+            Form::Switch => &[("cache", "switch:s")],
         };
-        Shape { settings, hosts: HOSTS, xdp: self == Form::Kernel, path: true, ..Shape::NETWORK }
+        Shape { settings, hosts: HOSTS, path: true, ..Shape::NETWORK }
     }
 
     fn name(self) -> &'static str {
         match self {
             Form::Off => "off",
             Form::Switch => "switch",
-            Form::Kernel => "kernel",
         }
     }
 }
@@ -98,11 +93,8 @@ pub(crate) fn run(args: &CacheArgs) -> anyhow::Result<()> {
     if !args.binaries.is_empty() {
         return super::builds::compare(&args.binaries, args.rounds, args.json);
     }
-    for (at, form) in args.forms.iter().enumerate() {
-        ensure!(!args.forms[..at].contains(form), "--forms: {} is asked for twice", form.name());
-    }
     let (cpu, _) = cpus(WaitMode::Block, &own_cpus()?)?;
-    let mut all = Beside::new(&args.forms);
+    let mut all = Beside::new(&Form::ALL);
     for round in 0..args.rounds as usize {
         for form in all.order(round) {
             eprintln!("round {} of {}: {}", round + 1, args.rounds, form.name());

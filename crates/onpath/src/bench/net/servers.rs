@@ -59,8 +59,6 @@ pub(in crate::bench) struct Shape {
     pub(in crate::bench) hosts: u16,
     /// A further host with a switch, and with a data node, hence a directory in which its counters can be asked for.
     pub(in crate::bench) switch: bool,
-    /// That switch is in the kernel, behind the loopback device.
-    pub(in crate::bench) xdp: bool,
     /// A further host with a path node and nothing else.
     pub(in crate::bench) path: bool,
     /// Whether there is a key, by which everything is sealed.
@@ -71,8 +69,7 @@ pub(in crate::bench) struct Shape {
 
 impl Shape {
     /// One host.
-    pub(in crate::bench) const OWNER: Shape =
-        Shape { hosts: 1, switch: false, xdp: false, path: false, key: false, settings: &[] };
+    pub(in crate::bench) const OWNER: Shape = Shape { hosts: 1, switch: false, path: false, key: false, settings: &[] };
     /// One host, and another one with a path node.
     pub(in crate::bench) const LED: Shape = Shape { path: true, ..Shape::OWNER };
     /// Two hosts and a third one with the switch, which tracks directories.
@@ -173,11 +170,10 @@ fn text(shape: Shape, wait: WaitMode, shards: u16, dir: &Path, ports: &[u16]) ->
     }
     if shape.switch {
         let [port, switch_port, measuring] = [0, 1, 2].map(|more| ports[usize::from(hosts) + more]);
-        let xdp = if shape.xdp { "xdp = [\"lo\"]\n" } else { "" };
         write!(
             text,
             "\n[[host]]\nname = \"s\"\nnumber = {SWITCH_HOST}\naddress = \"127.0.0.1\"\nport = {port}\n\
-             switch_port = {switch_port}\nwait = {wait:?}\n{xdp}{}\
+             switch_port = {switch_port}\nwait = {wait:?}\n{}\
              \n[[host]]\nname = \"m\"\nnumber = {MEASURING_HOST}\naddress = \"127.0.0.1\"\nport = {measuring}\n",
             kept("s", "data"),
         )?;

@@ -21,8 +21,6 @@ pub(super) enum Form {
     OwnerAtOnce,
     /// The data node, whose answer leaves in the table of a switch what the home has yet to learn.
     Network,
-    /// The same, the switch in the kernel, behind the loopback device of this network namespace: needs root.
-    NetworkKernel,
 }
 
 impl Form {
@@ -33,14 +31,9 @@ impl Form {
             Form::TwoPhase => &[("writes", "two-phase")],
             Form::Owner => &[("writes", "visible")],
             Form::OwnerAtOnce => &[("writes", "visible"), ("learning", "at-once")],
-            Form::Network | Form::NetworkKernel => &[("writes", "visible"), ("tracking", "network")],
+            Form::Network => &[("writes", "visible"), ("tracking", "network")],
         };
-        Shape { settings, hosts: HOSTS, xdp: self == Form::NetworkKernel, ..Shape::NETWORK }
-    }
-
-    /// Whether a table of the switch is to show writes.
-    pub(super) fn has_table(self) -> bool {
-        matches!(self, Form::Network | Form::NetworkKernel)
+        Shape { settings, hosts: HOSTS, ..Shape::NETWORK }
     }
 
     /// As it is asked for.

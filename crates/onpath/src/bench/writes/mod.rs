@@ -87,7 +87,7 @@ fn measure(args: &WritesArgs, form: Form, (cpu, clients): (usize, usize)) -> any
     let dir = tempfile::Builder::new().prefix("onpath-bench-writes").tempdir_in(parent)?;
     let servers = Servers::start(form.shape(), args.wait, form::HOSTS, dir.path(), cpu)?;
     let (writer, reader) = (Client::start(&servers, args.wait, clients)?, Client::start(&servers, args.wait, clients)?);
-    if form.has_table() {
+    if form == Form::Network {
         in_use(&servers, &writer)?;
     }
     let (operations, window, bytes) = (args.operations as usize, args.window as usize, args.bytes as usize);

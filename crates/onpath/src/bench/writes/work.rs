@@ -162,7 +162,7 @@ impl Work<'_> {
         let went = match self.form {
             Form::Chain => operations as u64,
             Form::TwoPhase | Form::Owner | Form::OwnerAtOnce => after.answered - before.answered,
-            Form::Network | Form::NetworkKernel => after.installed - before.installed,
+            Form::Network => after.installed - before.installed,
         };
         let share = went as f64 / operations as f64;
         let each = |after: u64, before: u64| (after - before) as f64 / operations as f64;
