@@ -149,6 +149,13 @@ fn site(core: &Core<State>, parent: InodeId, name: Option<&Name>) -> Option<Node
     }))
 }
 
+/// A shard has started: its entries are to go, unless they are going. It asks until it is answered.
+pub(crate) fn drop_wanted(core: &mut Core<State>, shard: ShardId, seq: RequestSeq, epoch: u16) {
+    if shard.0 < core.state.config.shards && core.state.dropping.insert(shard) {
+        core.start(Job::Drop(shard, seq, epoch));
+    }
+}
+
 /// A shard has started, and knows nothing of what it has lent: none of its names has an entry when it is answered (C-7). It is not if that cannot
 /// be said, and then has the epoch ended.
 pub(crate) async fn drop_all_of(cx: &Cx<State>, shard: ShardId, seq: RequestSeq, epoch: u16) {
@@ -162,6 +169,7 @@ pub(crate) async fn drop_all_of(cx: &Cx<State>, shard: ShardId, seq: RequestSeq,
         evict(cx, &what, epoch, entry).await;
     }
     cx.with(|core| {
+        core.state.dropping.remove(&shard);
         if core.state.lease.epoch == epoch && !core.state.lease.unsure {
             let packet = Packet::new(&core.state.header(MessageKind::PeerAnswer, seq), &Peer::Done);
             core.send_after(NodeId::shard(shard), packet, RecordSeq(0), Need::ByDestination);

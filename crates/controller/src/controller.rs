@@ -132,7 +132,7 @@ fn receive(core: &mut Core<State>, packet: Packet) {
         && let Some(shard) = header.source.as_shard()
         && let Ok(Peer::CacheDrop { epoch }) = packet.body()
     {
-        return core.start(Job::Drop(shard, header.seq, epoch));
+        return admit::drop_wanted(core, shard, header.seq, epoch);
     }
     let header = packet.header().ok().filter(|header| {
         header.kind() == MessageKind::PeerAnswer

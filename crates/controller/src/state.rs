@@ -122,6 +122,8 @@ pub(crate) struct State {
     pub(crate) idle: Vec<CachedName>,
     /// How often names have answered in the last period.
     pub(crate) answered: BTreeMap<CachedName, u32>,
+    /// Shards whose names are being dropped.
+    pub(crate) dropping: BTreeSet<ShardId>,
     /// Keys that are looked into.
     pub(crate) asked: BTreeSet<u64>,
     pub(crate) counters: Counters,
@@ -144,6 +146,7 @@ impl State {
             leads_to: BTreeMap::new(),
             idle: Vec::new(),
             answered: BTreeMap::new(),
+            dropping: BTreeSet::new(),
             asked: BTreeSet::new(),
             counters: Counters::default(),
             speaks: false,

@@ -2,8 +2,8 @@
 //!
 //! A name is lent by the shard that is both its site and the home of its inode, and only while nobody else has a part in it. Whatever changes
 //! name or inode has the inode locked, and clears the entry first ([`clear`]); that of a directory is filled again a moment later, any other when
-//! somebody has asked about it. An access time moves while the entry goes on to tell the one of before, until it is filled again. What is known is volatile, and of the
-//! newest epoch that was heard of: a home that has started again waits until all epochs are over in which it may have lent something.
+//! somebody has asked about it. An access time moves while the entry goes on to tell the one of before, until it is filled again. What is known
+//! is volatile, and of the newest epoch that was heard of: a home that has started again waits until the switch has nothing that it may have lent.
 
 use crate::files::holders;
 use crate::ops::named;
@@ -67,7 +67,7 @@ pub(crate) struct Cached {
     refills: HashSet<InodeId>,
     /// Files that were lent in this term: sessions may have opened them by what the switch said (C-10).
     opened: HashSet<InodeId>,
-    /// When that was forgotten of too many files, it counts for each until then, monotonic microseconds.
+    /// When that was forgotten of files that are lent no more, it counts for each until then, monotonic microseconds.
     all_opened_until_us: u64,
     /// The epoch is being ended, or is over.
     ending: bool,
@@ -134,8 +134,9 @@ impl Cached {
     }
 
     fn note_opened(&mut self, id: InodeId, now_us: u64) {
-        if self.opened.len() >= LENT_NAMES_MAX {
-            self.opened.clear();
+        if self.opened.len() >= 2 * LENT_NAMES_MAX {
+            // Those that are lent are half of them at most.
+            self.opened.retain(|id| self.marks.contains_key(id));
             self.all_opened_until_us = now_us + OPEN_GRACE_MS * 1_000;
         }
         if !id.is_directory() {
@@ -423,4 +424,31 @@ fn value(state: &mut State, parent: InodeId, id: InodeId) -> Option<EntryValue> 
         return None;
     }
     Some(EntryValue::of_inode(parent, &attr, &data))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onpath_wire::ids::{Birth, Slot};
+
+    /// C-10: however many files were lent, one that still is may be open, and for a while each other one.
+    #[test]
+    fn what_is_lent_may_be_open() {
+        let id = |number: usize| {
+            InodeId::new(Slot(1), Birth(1 + number as u32 / 60_000), (number % 60_000) as u16, Kind::File)
+        };
+        let mut cached = Cached::default();
+        let name = (InodeId::ROOT, None);
+        let (switch, controller) = (NodeId::switch(1), NodeId(1));
+        let mark = Mark { name, key: 1, token: 1, number: 1, revision: 1, filled: true, controller, switch };
+        cached.marks.insert(id(0), mark);
+        (0..=2 * LENT_NAMES_MAX).for_each(|number| cached.note_opened(id(number), 1));
+        let grace_us = OPEN_GRACE_MS * 1_000;
+        assert!(cached.opened.len() <= 2 * LENT_NAMES_MAX);
+        assert!([0, 1, 2 * LENT_NAMES_MAX].iter().all(|number| cached.may_be_open(id(*number), grace_us)));
+        assert_eq!(
+            [0, 1, 2 * LENT_NAMES_MAX].map(|number| cached.may_be_open(id(number), 2 + grace_us)),
+            [true, false, true]
+        );
+    }
 }

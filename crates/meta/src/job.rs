@@ -27,7 +27,7 @@ pub(crate) enum Job {
     PathNode { from: Holder, seq: RequestSeq, peer: Box<Peer> },
     /// A controller wants the entry of a name to be filled.
     Lend(Box<cached::Asked>),
-    /// Fill an entry again that was cleared.
+    /// Fill an entry again.
     Refill(InodeId),
     /// Have the entries of former terms dropped.
     DropLent,

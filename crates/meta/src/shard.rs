@@ -275,9 +275,8 @@ fn may_speak(kind: MessageKind, class: Option<NodeClass>) -> bool {
         MessageKind::Peer => matches!(class, Some(NodeClass::Shard | NodeClass::Path | NodeClass::Controller)),
         MessageKind::Data => class == Some(NodeClass::Data),
         MessageKind::PeerAnswer => {
-            const ANSWERS: [NodeClass; 5] =
-                [NodeClass::Shard, NodeClass::Data, NodeClass::Switch, NodeClass::Path, NodeClass::Controller];
-            class.is_some_and(|class| ANSWERS.contains(&class))
+            use NodeClass::{Controller, Data, Path, Shard, Switch};
+            matches!(class, Some(Shard | Data | Switch | Path | Controller))
         }
         MessageKind::Reply | MessageKind::DataReply | MessageKind::Switch => false,
     }

@@ -95,8 +95,6 @@ pub(crate) struct OpenInode {
     pub(crate) refs: u32,
     /// The home knows, or may know, that this session has it open.
     pub(crate) registered: bool,
-    /// A switch has answered an open, of which the home is told if it is not closed soon.
-    pub(crate) by_switch: bool,
     pub(crate) busy: Busy,
     /// Where the bytes are, as last heard from the home, and in which term of it: a home that has lost power may know
     /// of an older generation than before, and then that is the one that counts.
@@ -339,14 +337,9 @@ impl Opens {
         ids
     }
 
-    /// Opens that a switch has answered of inodes that `mine` accepts count as registered from now on: their homes are told.
-    pub(crate) fn register_answered_by_switch(&mut self, mine: impl Fn(InodeId) -> bool) -> Vec<InodeId> {
-        let not_told = |(id, inode): &(&InodeId, &mut OpenInode)| inode.by_switch && !inode.registered && mine(**id);
-        let mut ids = vec![];
-        for (id, inode) in self.inodes.iter_mut().filter(not_told) {
-            inode.registered = true;
-            ids.push(*id);
-        }
+    /// These count as registered from now on, as far as they are open; those that did not, of whom homes are to hear.
+    pub(crate) fn register(&mut self, mut ids: Vec<InodeId>) -> Vec<InodeId> {
+        ids.retain(|id| self.inodes.get_mut(id).is_some_and(|inode| !std::mem::replace(&mut inode.registered, true)));
         ids.sort_unstable();
         ids
     }

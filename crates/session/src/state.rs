@@ -240,8 +240,8 @@ pub(crate) struct State {
     pub(crate) later: Vec<Later>,
     /// Access times that homes are being told.
     pub(crate) accessing: Vec<InodeId>,
-    /// [`Job::RegisterOpens`] waits.
-    pub(crate) registers_opens: bool,
+    /// Files that a switch has let this session open, of which [`Job::RegisterOpens`] tells homes if they are open then.
+    pub(crate) opened_by_switch: HashSet<InodeId>,
     /// [`Job::TellLater`] runs.
     pub(crate) tells_later: bool,
     pub(crate) early_interrupts: VecDeque<u64>,
@@ -300,7 +300,7 @@ impl State {
             later: Vec::new(),
             accessing: Vec::new(),
             tells_later: false,
-            registers_opens: false,
+            opened_by_switch: HashSet::new(),
             early_interrupts: VecDeque::new(),
             tickets: HashMap::new(),
             config,

@@ -19,7 +19,7 @@ use onpath_wire::ids::{Generation, InodeId, NodeId, RecordSeq, RequestSeq, Stamp
 use onpath_wire::innet::cache::{Asker, CacheResult, LEVELS_MAX, Purpose, wants};
 use onpath_wire::innet::{Cache, InNet};
 use onpath_wire::inode::Kind;
-use onpath_wire::limits::{CACHE_PERIOD_MS, HOT_NAMES_MAX, WANTED_NAMES_MAX};
+use onpath_wire::limits::{CACHE_PERIOD_MS, HOT_NAMES_MAX, OPENS_PER_SESSION_MAX, WANTED_NAMES_MAX};
 use onpath_wire::name::Name;
 use onpath_wire::packet::Packet;
 use onpath_wire::peer::Peer;
@@ -233,13 +233,13 @@ pub(crate) fn walk(core: &mut Core<State>, request: &Request) -> Option<Walk> {
     if !core.state.hot.is_on(core.now) || alone::is_alone(core) {
         return None;
     }
-    let hot = &core.state.hot;
+    let (hot, may_open) = (&core.state.hot, core.state.opened_by_switch.len() < OPENS_PER_SESSION_MAX);
     let (start, levels, purpose, last): (InodeId, Levels, Purpose, _) = match request {
         Request::GetAttr { id } | Request::DataRef { id } | Request::Open { id, .. } if !id.is_directory() => {
             let found = hot.found.get(id)?;
             let purpose = match request {
                 Request::GetAttr { .. } => Purpose::Stat,
-                Request::Open { flags, .. } if flags & !(open::READ | open::REGISTER) == 0 => Purpose::Open,
+                Request::Open { flags, .. } if flags & !(open::READ | open::REGISTER) == 0 && may_open => Purpose::Open,
                 Request::Open { .. } => return None,
                 _ => Purpose::Size,
             };

@@ -71,14 +71,11 @@ async fn open_inode(op: &mut Op, id: InodeId, mode: OpenMode) -> Result<(AttrWir
         let inode = opens.inode(id).expect("counted above");
         match result {
             Ok((attr, data, shared)) => {
-                if by_switch && !inode.registered {
-                    inode.by_switch = true;
-                    restore::register_soon(core);
-                } else {
-                    inode.registered = true;
-                }
-                let inode = core.state.opens.inode(id).expect("counted above");
+                inode.registered |= !by_switch;
                 inode.beside_pages |= shared;
+                if !inode.registered {
+                    restore::register_soon(core, id);
+                }
                 let shared = shared || mode.append;
                 let handle = add(core, &attr, data, mode, shared, pid);
                 Ok((attr, Opened { handle, shared }))

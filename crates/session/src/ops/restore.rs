@@ -29,7 +29,8 @@ async fn reopen(op: &Op, shard: ShardId, term: Term) -> bool {
         let map = core.state.config.map.clone();
         let chains = core.state.relock.len().min(RESTORE_BATCH);
         (0..chains).for_each(|_| core.start(Job::Relock));
-        core.state.opens.register_answered_by_switch(|id| map.home(id) == shard);
+        let by_switch = core.state.opened_by_switch.iter().copied().filter(|id| map.home(*id) == shard).collect();
+        core.state.opens.register(by_switch);
         // After the above: a lock that waits here must not be granted before the one it waits for is taken again.
         core.start(Job::Resend { shard });
         let ids = core.state.opens.registered(|id| map.home(id) == shard);
@@ -50,21 +51,22 @@ async fn reopen(op: &Op, shard: ShardId, term: Term) -> bool {
 
 /// Files that a switch has let this session open are registered at their homes, soon: only for a while these keep what is removed meanwhile
 /// (C-10). One that is closed before is not.
-pub(crate) fn register_soon(core: &mut Core<State>) {
-    if !std::mem::replace(&mut core.state.registers_opens, true) {
+pub(crate) fn register_soon(core: &mut Core<State>, id: InodeId) {
+    if core.state.opened_by_switch.is_empty() {
         core.start(Job::RegisterOpens);
     }
+    core.state.opened_by_switch.insert(id);
 }
 
 pub(crate) async fn register(op: &Op) {
     let until_us = op.with(|core| core.now.mono_us) + REGISTER_US;
     op.cx.sleep_until(until_us).await;
-    let map = op.with(|core| {
-        core.state.registers_opens = false;
-        core.state.config.map.clone()
+    let (ids, map) = op.with(|core| {
+        let opened = core.state.opened_by_switch.drain().collect();
+        (core.state.opens.register(opened), core.state.config.map.clone())
     });
     for shard in (0..map.shards()).map(ShardId) {
-        let ids = op.with(|core| core.state.opens.register_answered_by_switch(|id| map.home(id) == shard));
+        let ids: Vec<InodeId> = ids.iter().copied().filter(|id| map.home(*id) == shard).collect();
         for batch in ids.chunks(RESTORE_BATCH) {
             restore_batch(op, shard, batch).await;
         }
