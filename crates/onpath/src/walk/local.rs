@@ -59,11 +59,10 @@ impl Tree for Local {
     type Names = Names;
 
     fn root(&self, path: &Path, follow: bool) -> Result<PathBuf, Errno> {
-        match path.canonicalize() {
-            _ if !follow => Ok(path.to_owned()),
-            Ok(resolved) => Ok(resolved),
-            Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::INVAL)),
+        if !follow {
+            return Ok(path.to_owned());
         }
+        path.canonicalize().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
     }
 
     fn told(&self, path: PathBuf) -> PathBuf {

@@ -150,24 +150,14 @@ pub(crate) fn walk<T: Tree, V: Visitor<T>>(tree: &T, trees: &Trees<'_>, visitor:
     raise_descriptors();
     let jobs = trees.jobs;
     let pool = Pool::new(jobs);
-    let walk = Walk { tree, visitor, report, pool: &pool };
-    for path in trees.roots {
-        match root(tree, path, trees.follow) {
-            Ok(name) if trees.descend => pool.add(Job::Directory(None, name)),
-            Ok(name) => walk.visit(None, &name, FileType::Unknown),
-            Err(errno) => report.note(&format!("cannot find {}: {}", path.shown(), explain(errno))),
-        }
-    }
+    let walk = Walk { tree, trees, visitor, report, pool: &pool };
+    trees.roots.iter().rev().for_each(|path| pool.add(Job::Root(path.clone()))); // the last one added is taken first
     std::thread::scope(|scope| {
         for _ in 1..jobs {
             scope.spawn(|| walk.work());
         }
         walk.work();
     });
-}
-
-fn root<T: Tree>(tree: &T, path: &Path, follow: bool) -> Result<CString, Errno> {
-    local::c_path(&tree.root(path, follow)?)
 }
 
 /// Deep trees need a descriptor a level: as many as are allowed.
@@ -188,6 +178,7 @@ struct Frame<T: Tree, D> {
 
 struct Walk<'a, T: Tree, V: Visitor<T>> {
     tree: &'a T,
+    trees: &'a Trees<'a>,
     visitor: &'a V,
     report: &'a Report,
     pool: &'a Pool<T, V::Dir>,
@@ -197,12 +188,22 @@ impl<T: Tree, V: Visitor<T>> Walk<'_, T, V> {
     fn work(&self) {
         while let Some(job) = self.pool.next() {
             match job {
-                Job::Directory(parent, name) => self.tree(parent, &name),
+                Job::Root(path) => self.root(&path),
+                Job::Directory(parent, name) => self.tree(Some(parent), &name),
                 Job::Bundle(node, bundle) => {
                     bundle.iter().for_each(|(name, kind)| self.visit(Some(&node), name, *kind));
                     self.done(node);
                 }
             }
+        }
+    }
+
+    /// Everything at the path of a root. Looked for by a thread of its own: one that does not answer holds up no other.
+    fn root(&self, path: &Path) {
+        match self.tree.root(path, self.trees.follow).and_then(|path| local::c_path(&path)) {
+            Ok(name) if self.trees.descend => self.tree(None, &name),
+            Ok(name) => self.visit(None, &name, FileType::Unknown),
+            Err(errno) => self.report.note(&format!("cannot find {}: {}", path.shown(), explain(errno))),
         }
     }
 
@@ -244,7 +245,7 @@ impl<T: Tree, V: Visitor<T>> Walk<'_, T, V> {
         let hungry = self.pool.is_hungry();
         if kind == FileType::Directory {
             if hungry {
-                self.pool.add(Job::Directory(Some(frame.node.share()), name.to_owned()));
+                self.pool.add(Job::Directory(frame.node.share(), name.to_owned()));
                 return None;
             }
             return self.open(Some(frame.node.share()), name);

@@ -3,13 +3,16 @@
 use super::{Node, Tree};
 use rustix::fs::FileType;
 use std::ffi::CString;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Work for one thread.
 pub(super) enum Job<T: Tree, D> {
+    /// Everything at the path of a root.
+    Root(PathBuf),
     /// Everything at that name.
-    Directory(Option<Arc<Node<T, D>>>, CString),
+    Directory(Arc<Node<T, D>>, CString),
     /// Entries of one directory, none of them a directory.
     Bundle(Arc<Node<T, D>>, Vec<(CString, FileType)>),
 }
