@@ -46,7 +46,7 @@ pub(crate) struct Parts {
     held: HashMap<InodeId, Held>,
     floors: BTreeMap<ShardId, Floor>,
     /// Writes that were answered, and whose homes have not learned them.
-    unlearned: BTreeMap<InodeId, BTreeSet<RecordSeq>>,
+    unlearned: BTreeMap<InodeId, Unlearned>,
     writes: usize,
     /// Writes that were told to homes, which answer them, and have not.
     chained: HashMap<InodeId, u32>,
@@ -56,6 +56,40 @@ pub(crate) struct Parts {
     sweeping: bool,
     /// Homes have learned something since they were told of a floor.
     learned: bool,
+}
+
+/// Answered writes of a file that its home has not learned.
+#[derive(Debug, Default)]
+struct Unlearned {
+    writes: BTreeSet<RecordSeq>,
+    /// Those of each generation and cut together, in order, without blocks and version. Each answer that a table shows has them, so that they
+    /// are kept, not counted each time.
+    sums: Vec<Answered>,
+}
+
+impl Unlearned {
+    /// Adds a later write, unless its record is gone; whether it is new.
+    fn add(&mut self, index: &Index, inode: InodeId, seq: RecordSeq) -> bool {
+        if let Some(&recorded) = index.range(inode).merges.get(&seq) {
+            self.sum(LogSeq(seq.0), recorded);
+        }
+        self.writes.insert(seq)
+    }
+
+    fn sum(&mut self, last: LogSeq, RecordedMerge { merge, stamp }: RecordedMerge) {
+        match self.sums.last_mut().filter(|sum| (sum.data, sum.cut) == (merge.data, merge.cut)) {
+            Some(sum) => {
+                sum.end = sum.end.max(merge.end);
+                sum.kill_suidgid |= merge.kill_suidgid;
+                sum.stamp = sum.stamp.max(stamp);
+                sum.last = last;
+            }
+            None => {
+                let (data, cut, end, kill_suidgid) = (merge.data, merge.cut, merge.end, merge.kill_suidgid);
+                self.sums.push(Answered { data, cut, end, blocks: 0, version: 0, kill_suidgid, last, stamp });
+            }
+        }
+    }
 }
 
 /// What homes are told of in time.
@@ -85,7 +119,7 @@ impl Parts {
     /// Named numbers of a file: its part, and the answered writes that its home has not learned.
     pub(crate) fn inspect(&self, inode: InodeId) -> Vec<(&'static str, u64)> {
         let held = self.held.get(&inode).map(|held| ("merge_part_held", held.part.number));
-        let unlearned = self.unlearned.get(&inode).map(|writes| ("writes_not_learned", writes.len() as u64));
+        let unlearned = self.unlearned.get(&inode).map(|of_file| ("writes_not_learned", of_file.writes.len() as u64));
         held.into_iter().chain(unlearned).collect()
     }
 
@@ -159,31 +193,29 @@ impl Parts {
     }
 
     /// A write that was answered is recorded.
-    fn note(&mut self, inode: InodeId, seq: RecordSeq) {
-        self.writes += usize::from(self.unlearned.entry(inode).or_default().insert(seq));
+    fn note(&mut self, index: &Index, inode: InodeId, seq: RecordSeq) {
+        self.writes += usize::from(self.unlearned.entry(inode).or_default().add(index, inode, seq));
     }
 
     /// A home has learned the writes of a file up to this position; their records.
-    pub(crate) fn learned(&mut self, inode: InodeId, last: LogSeq) -> Vec<RecordSeq> {
-        let Some(of_file) = self.unlearned.get_mut(&inode) else { return Vec::new() };
-        let left = of_file.split_off(&RecordSeq(last.0 + 1));
-        let learned = std::mem::replace(of_file, left);
-        if of_file.is_empty() {
-            self.unlearned.remove(&inode);
-        }
-        self.writes -= learned.len();
+    pub(crate) fn learned(&mut self, index: &Index, inode: InodeId, last: LogSeq) -> Vec<RecordSeq> {
+        let Some(mut of_file) = self.unlearned.remove(&inode) else { return Vec::new() };
+        let left = of_file.writes.split_off(&RecordSeq(last.0 + 1));
+        let learned = of_file.writes;
+        self.writes -= learned.len() + left.len();
+        left.into_iter().for_each(|seq| self.note(index, inode, seq));
         self.learned |= !learned.is_empty();
         learned.into_iter().collect()
     }
 
     /// Whether the home of a file has yet to learn answered writes up to this position.
     pub(crate) fn owes(&self, inode: InodeId, upto: LogSeq) -> bool {
-        self.unlearned.get(&inode).and_then(BTreeSet::first).is_some_and(|first| first.0 <= upto.0)
+        self.unlearned.get(&inode).and_then(|of_file| of_file.writes.first()).is_some_and(|first| first.0 <= upto.0)
     }
 
     /// The last answered write of a file that its home has yet to learn.
     pub(crate) fn last_owed(&self, inode: InodeId) -> Option<LogSeq> {
-        self.unlearned.get(&inode).and_then(BTreeSet::last).map(|last| LogSeq(last.0))
+        self.unlearned.get(&inode).and_then(|of_file| of_file.writes.last()).map(|last| LogSeq(last.0))
     }
 
     /// All files of which there is such a write.
@@ -208,7 +240,7 @@ impl Parts {
             self.raise_floor(home, returned.part);
             idle.entry(home).or_default().push(returned);
         }
-        let first = self.unlearned.values().filter_map(BTreeSet::first).min();
+        let first = self.unlearned.values().filter_map(|of_file| of_file.writes.first()).min();
         let floor = first.map_or(index.last.0, |first| first.0 - 1);
         let floor = std::mem::take(&mut self.learned).then_some(LogSeq(floor));
         let over = self.held.is_empty() && self.unlearned.is_empty() && floor.is_none();
@@ -271,7 +303,8 @@ pub(crate) async fn wait(cx: &NodeCx, inode: InodeId, shown: Option<MergePart>) 
 
 /// A write that the node answers is recorded: its home will learn it.
 pub(crate) fn note(core: &mut Node, inode: InodeId, seq: RecordSeq) {
-    core.state.parts.note(inode, seq);
+    let State { parts, index, .. } = &mut core.state;
+    parts.note(index, inode, seq);
     let home = core.state.config.map.home(inode);
     if core.state.parts.telling.insert(home) {
         core.start(Job::Tell(home));
@@ -283,36 +316,16 @@ pub(crate) fn note(core: &mut Node, inode: InodeId, seq: RecordSeq) {
 
 /// Whether all that the home of a file has yet to learn was written under this cut, as far as there is something.
 pub(crate) fn owes_only(core: &mut Node, data: DataId, cut: u32) -> bool {
-    let State { parts, index, .. } = &mut core.state;
-    let first = parts.unlearned.get(&data.inode).and_then(BTreeSet::first);
-    let first = first.and_then(|seq| index.range(data.inode).merges.get(seq));
-    first.is_none_or(|recorded| (recorded.merge.data, recorded.merge.cut) == (data, cut))
+    let first = core.state.parts.unlearned.get(&data.inode).and_then(|of_file| of_file.sums.first());
+    first.is_none_or(|first| (first.data, first.cut) == (data, cut))
 }
 
 /// What the home of a file has yet to learn: the writes of each generation and cut together, in order.
 pub(crate) fn unlearned(core: &mut Node, inode: InodeId) -> Vec<Answered> {
     let State { parts, index, .. } = &mut core.state;
-    let mut all: Vec<Answered> = Vec::new();
-    for seq in parts.unlearned.get(&inode).into_iter().flatten() {
-        let Some(&RecordedMerge { merge, stamp }) = index.range(inode).merges.get(seq) else { continue };
-        let (last, version) = (LogSeq(seq.0), index.last.0);
-        match all.last_mut().filter(|sum| (sum.data, sum.cut) == (merge.data, merge.cut)) {
-            Some(sum) => {
-                sum.end = sum.end.max(merge.end);
-                sum.kill_suidgid |= merge.kill_suidgid;
-                sum.stamp = sum.stamp.max(stamp);
-                sum.last = last;
-            }
-            None => {
-                let (data, cut, end, kill_suidgid) = (merge.data, merge.cut, merge.end, merge.kill_suidgid);
-                all.push(Answered { data, cut, end, blocks: 0, version, kill_suidgid, last, stamp });
-            }
-        }
-    }
-    for sum in &mut all {
-        sum.blocks = index.blocks_of(sum.data);
-    }
-    all
+    let sums = parts.unlearned.get(&inode).map_or(&[][..], |of_file| &of_file.sums);
+    let version = index.last.0;
+    sums.iter().map(|sum| Answered { blocks: index.blocks_of(sum.data), version, ..*sum }).collect()
 }
 
 /// The same of files of this home, from `from` on, at most so many; where those begin for which there was no room.

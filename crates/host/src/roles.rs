@@ -91,11 +91,9 @@ impl HostedRole for Switch {
         self.counters().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// Of no directory: what it was asked for hot metadata.
+    /// Of no directory: all that it counts.
     fn inspect(&self, dir: InodeId) -> Counters {
-        let of_cache = |name: &str| ["read_", "fill_", "invalidate_"].iter().any(|of| name.starts_with(of));
-        let all = if dir == InodeId::NONE { HostedRole::status(self) } else { Vec::new() };
-        all.into_iter().filter(|(name, _)| of_cache(name)).collect()
+        if dir == InodeId::NONE { HostedRole::status(self) } else { Vec::new() }
     }
 }
 

@@ -171,6 +171,9 @@ fn top(args: &TopArgs) -> anyhow::Result<()> {
     let known = inspect::roles(&args.what, args.key_file.as_deref(), InodeId::NONE)?;
     let mut roles: serde_json::Map<String, Value> = serde_json::from_str(&known.text)?;
     roles.retain(|role, _| role.starts_with("controller-") || role.starts_with("switch-"));
+    let of_cache = |name: &str| OF_CACHE.iter().any(|of| name.starts_with(of));
+    let switches = roles.iter_mut().filter(|(role, _)| role.starts_with("switch-"));
+    switches.filter_map(|(_, counters)| counters.as_object_mut()).for_each(|all| all.retain(|name, _| of_cache(name)));
     ensure!(
         roles.keys().any(|role| role.starts_with("controller-")),
         "no switch has a cache there: docs/cluster.md says how one is turned on"
@@ -193,6 +196,9 @@ fn top(args: &TopArgs) -> anyhow::Result<()> {
     say(&table.to_string());
     known.is_whole()
 }
+
+/// How those counters of a switch begin that are about hot metadata.
+const OF_CACHE: [&str; 3] = ["read_", "fill_", "invalidate_"];
 
 /// What a name is told by: the inode of its directory, and the name.
 const ANSWERS: &str = "answers_of ";

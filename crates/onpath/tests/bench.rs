@@ -434,7 +434,7 @@ fn a_form_that_was_interrupted_is_measured_again() {
         server::status_of(&measured.path().join(host))
     };
     wait_until("the switch takes marks", || {
-        state("s").is_some_and(|status| status.sum("switch", &["insert_marked"]) > 0)
+        state("h0").is_some_and(|status| status.sum("shard-0", &["marks_acknowledged"]) > 0)
     });
     let switch = served_by(bench.id(), "s");
     let epoch = || state("h0").expect("a host").sum("shard-0", &["tracking_epoch"]);

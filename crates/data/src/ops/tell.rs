@@ -7,7 +7,7 @@
 use crate::ops::merge;
 use crate::parts;
 use crate::planted::{self, Planted};
-use crate::state::{self, Caller, Node, NodeCx};
+use crate::state::{self, Caller, Node, NodeCx, State};
 use bytes::Bytes;
 use onpath_kernel::Need;
 use onpath_wire::Packet;
@@ -83,8 +83,9 @@ async fn tell_of(cx: &NodeCx, home: ShardId, all: Vec<Answered>) {
 
 /// A home has learned these writes.
 fn learned(core: &mut Node, all: &Answered) {
-    let records = core.state.parts.learned(all.data.inode, all.last);
-    let merges = &core.state.index.range(all.data.inode).merges;
+    let State { parts, index, .. } = &mut core.state;
+    let records = parts.learned(index, all.data.inode, all.last);
+    let merges = &index.range(all.data.inode).merges;
     let there: Vec<RecordSeq> = records.into_iter().filter(|seq| merges.contains_key(seq)).collect();
     there.into_iter().for_each(|seq| merge::settle_later(core, seq));
     core.wake(state::cut_key(all.data.inode));

@@ -553,6 +553,16 @@ impl Check<'_> {
             if let Some(twice) = host.xdp.iter().find(|&device| !devices.insert(device.as_ref())) {
                 return Err(self.wrong(twice.span(), "host.xdp", format!("{:?} is there twice", twice.as_ref())));
             }
+            // What a machine sends to itself passes no network device.
+            let serves = |other: &&WrittenHost| other.data || other.path || !other.shards.is_empty();
+            let beside = |other: &&WrittenHost| other.address.as_ref() == host.address.as_ref();
+            if let (Some(device), Some(beside)) = (host.xdp.first(), written.host.iter().filter(serves).find(beside)) {
+                let why = format!(
+                    "what {:?} sends from the same address passes no network device, so not this switch: move that, or leave xdp out",
+                    beside.name.as_ref()
+                );
+                return Err(self.wrong(device.span(), "host.xdp", why));
+            }
         }
         Ok(())
     }

@@ -97,7 +97,8 @@ impl Net {
         format!("{}-sw", self.prefix)
     }
 
-    fn name(&self, host: usize) -> String {
+    /// The network namespace of a host.
+    pub fn name(&self, host: usize) -> String {
         assert!(host < self.hosts, "host {host} of {}", self.hosts);
         format!("{}-{host}", self.prefix)
     }

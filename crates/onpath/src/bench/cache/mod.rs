@@ -1,15 +1,16 @@
 //! `onpath bench cache`: hot metadata answered by a switch, beside the same servers without; in turn.
 //!
 //! A round starts the servers of each form anew, in processes of their own on a directory that is empty: two hosts with shards and data,
-//! one with a switch in user space, and one with a path node, which leads a client at first. A form is compared with the first one of the same round.
+//! one with a switch, and one with a path node, which leads a client at first. A form is compared with the first one of the same round.
 
 mod report;
 mod work;
 
 use crate::bench::beside::Beside;
+use crate::bench::net::apart::Apart;
 use crate::bench::net::client::Client;
 use crate::bench::net::place::{cpus, own_cpus};
-use crate::bench::net::servers::{Servers, Shape};
+use crate::bench::net::servers::{Servers, Shape, Switch};
 use crate::cli::{WaitMode, absolute};
 use clap::{Args, value_parser};
 use serde::Serialize;
@@ -46,6 +47,10 @@ pub(crate) struct CacheArgs {
     /// Compare two builds of onpath by this benchmark, in turn: give it twice.
     #[arg(long = "binary", value_name = "PATH")]
     binaries: Vec<PathBuf>,
+    /// Where the host with the switch is, so that the switch can also be in the kernel, which needs root: NETNS is a network namespace,
+    /// ADDRESS its address, and DEVICE by what it is reached there.
+    #[arg(long, value_name = "NETNS,ADDRESS,DEVICE")]
+    switch_at: Option<Apart>,
     /// Give results as JSON.
     #[arg(long)]
     json: bool,
@@ -57,25 +62,37 @@ pub(crate) struct CacheArgs {
 enum Form {
     /// Shards alone.
     Off,
-    /// The switch, what is asked for often.
+    /// A switch in user space, what is asked for often.
     Switch,
+    /// The same in the kernel.
+    Kernel,
 }
 
 impl Form {
-    const ALL: [Form; 2] = [Form::Off, Form::Switch];
+    /// What can be measured there.
+    fn all(apart: Option<&Apart>) -> Vec<Form> {
+        [Form::Off, Form::Switch].into_iter().chain(apart.map(|_| Form::Kernel)).collect()
+    }
 
-    fn shape(self) -> Shape {
+    fn shape(self, apart: Option<&Apart>) -> Shape<'_> {
         let settings: &[_] = match self {
             Form::Off => &[],
-            Form::Switch => &[("cache", "switch:s")],
+            Form::Switch | Form::Kernel => &[("cache", "switch:s")],
         };
-        Shape { settings, hosts: HOSTS, path: true, ..Shape::NETWORK }
+        Shape {
+            settings,
+            hosts: HOSTS,
+            path: true,
+            switch: Some(Switch::at(apart, self == Form::Kernel)),
+            ..Shape::NETWORK
+        }
     }
 
     fn name(self) -> &'static str {
         match self {
             Form::Off => "off",
             Form::Switch => "switch",
+            Form::Kernel => "kernel",
         }
     }
 }
@@ -94,7 +111,7 @@ pub(crate) fn run(args: &CacheArgs) -> anyhow::Result<()> {
         return super::builds::compare(&args.binaries, args.rounds, args.json);
     }
     let (cpu, _) = cpus(WaitMode::Block, &own_cpus()?)?;
-    let mut all = Beside::new(&Form::ALL);
+    let mut all = Beside::new(&Form::all(args.switch_at.as_ref()));
     for round in 0..args.rounds as usize {
         for form in all.order(round) {
             eprintln!("round {} of {}: {}", round + 1, args.rounds, form.name());
@@ -108,7 +125,7 @@ pub(crate) fn run(args: &CacheArgs) -> anyhow::Result<()> {
 fn measure(args: &CacheArgs, form: Form, cpu: usize) -> anyhow::Result<Measured> {
     let parent = absolute(&args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
     let dir = tempfile::Builder::new().prefix("onpath-bench-cache").tempdir_in(parent)?;
-    let servers = Servers::start(form.shape(), WaitMode::Block, HOSTS, dir.path(), cpu)?;
+    let servers = Servers::start(form.shape(args.switch_at.as_ref()), WaitMode::Block, HOSTS, dir.path(), cpu)?;
     let client = Client::start(&servers, WaitMode::Block, cpu)?;
     let [operations, window, files] = [args.operations, args.window, args.files].map(|number| number as usize);
     let costs = Work { servers: &servers, client: &client, operations, window, files, form }.all()?;

@@ -59,7 +59,8 @@ fn row(all: &Beside<Form, Measured>, phase: Phase, form: Form) -> Row {
 /// Prints what was measured.
 pub(super) fn print(args: &CacheArgs, cpu: usize, all: &Beside<Form, Measured>) -> anyhow::Result<()> {
     let CacheArgs { operations, rounds, window, files, .. } = *args;
-    let results = Phase::ALL.iter().flat_map(|&phase| Form::ALL.map(|form| row(all, phase, form)));
+    let forms = Form::all(args.switch_at.as_ref());
+    let results = Phase::ALL.iter().flat_map(|&phase| forms.iter().map(move |&form| row(all, phase, form)));
     let (format, results) = (FORMAT, results.collect());
     let summary = Summary { format, operations, rounds, window, files, cpu, results };
     say(&if args.json { serde_json::to_string_pretty(&summary)? } else { summary.text() });

@@ -3,11 +3,10 @@
 use super::{Form, HOSTS};
 use crate::bench::net::client::{Client, Found, Load, create, getattr};
 use crate::bench::net::median;
-use crate::bench::net::servers::Servers;
+use crate::bench::net::servers::{Servers, is_switch};
 use crate::bench::posix::Usage;
 use anyhow::{Context, ensure};
 use onpath_client::{Caller, OpenOptions, Options, Source, blocking};
-use onpath_host::stream::{ANSWER_WITHIN, request_status};
 use onpath_session::fs::{FsOp, Handle, OpenMode};
 use onpath_wire::ids::InodeId;
 use onpath_wire::name::Name;
@@ -113,19 +112,38 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(servers: &Servers) -> anyhow::Result<Counts> {
-        let processes = servers.processes();
-        let (hosts, others) = processes.split_at(usize::from(HOSTS));
-        let (hosts_ns, switch_ns) = (Usage::now(hosts)?.servers_ns, Usage::now(&others[..1])?.servers_ns);
-        let dir = &servers.dirs[usize::from(HOSTS)];
-        let status: Value = serde_json::from_str(&request_status(dir, ANSWER_WITHIN)?)?;
-        let roles = status["counters"].as_object().into_iter().flatten();
-        let of_switch = roles.filter(|(role, _)| role.starts_with("switch-"));
-        let answered = of_switch.map(|(_, all)| {
-            ["read_answered", "read_denied"].iter().map(|name| all[*name].as_u64().unwrap_or(0)).sum::<u64>()
-        });
-        Ok(Counts { answered: answered.sum(), hosts_ns, switch_ns })
+    /// What was used since `before`, and counted since then; what asking for it takes is in neither.
+    fn since(self, servers: &Servers) -> anyhow::Result<Counts> {
+        let [hosts_ns, switch_ns] = used(servers)?;
+        // A thread that ends takes its time with it.
+        let each = |after: u64, before: u64| after.saturating_sub(before);
+        Ok(Counts {
+            hosts_ns: each(hosts_ns, self.hosts_ns),
+            switch_ns: each(switch_ns, self.switch_ns),
+            answered: each(answered(servers)?, self.answered),
+        })
     }
+
+    fn begin(servers: &Servers) -> anyhow::Result<Counts> {
+        let answered = answered(servers)?;
+        let [hosts_ns, switch_ns] = used(servers)?;
+        Ok(Counts { answered, hosts_ns, switch_ns })
+    }
+}
+
+/// CPU time of the hosts with shards and of the one with the switch.
+fn used(servers: &Servers) -> anyhow::Result<[u64; 2]> {
+    let processes = servers.processes();
+    let (hosts, others) = processes.split_at(usize::from(HOSTS));
+    Ok([Usage::now(hosts)?.servers_ns, Usage::now(&others[..1])?.servers_ns])
+}
+
+/// What the switch has answered.
+fn answered(servers: &Servers) -> anyhow::Result<u64> {
+    let all = servers.counters()?;
+    let of = |all: &Value, name: &str| all[name].as_u64().unwrap_or(0);
+    let of_switch = all.iter().filter(|(role, _)| is_switch(role));
+    Ok(of_switch.map(|(_, all)| of(all, "read_answered") + of(all, "read_denied")).sum())
 }
 
 /// Latencies, ns, and operations a second.
@@ -188,10 +206,10 @@ impl Work<'_> {
         loop {
             // A session asks the switch for names that it has looked up since it was told that there is one.
             self.client.one(&FsOp::Lookup { parent: InodeId::ROOT, name: plain("dir") })?;
-            let before = Counts::of(self.servers)?.answered;
+            let before = answered(self.servers)?;
             lookup(count)?;
             stat(count, 1)?;
-            let answered = Counts::of(self.servers)?.answered - before;
+            let answered = answered(self.servers)? - before;
             if self.form == Form::Off || answered as usize >= 2 * count * 99 / 100 {
                 return Ok(());
             }
@@ -229,9 +247,9 @@ impl Work<'_> {
         };
         let (begin, tries) = (Instant::now(), 200);
         loop {
-            let before = Counts::of(self.servers)?.answered;
+            let before = answered(self.servers)?;
             look(tries)?;
-            let answered = Counts::of(self.servers)?.answered - before;
+            let answered = answered(self.servers)? - before;
             if self.form == Form::Off || answered as usize >= tries * 99 / 100 {
                 break;
             }
@@ -258,17 +276,16 @@ impl Work<'_> {
     }
 
     fn cost(&self, operations: usize, run: impl FnOnce() -> anyhow::Result<Took>) -> anyhow::Result<Cost> {
-        let before = Counts::of(self.servers)?;
+        let before = Counts::begin(self.servers)?;
         let (latencies, rate) = run()?;
-        let after = Counts::of(self.servers)?;
-        // A thread that ends takes its time with it.
-        let each = |after: u64, before: u64| after.saturating_sub(before) as f64 / operations as f64;
+        let all = before.since(self.servers)?;
+        let each = |all: u64| all as f64 / operations as f64;
         Ok(Cost {
             us: median(latencies) / 1e3,
             rate,
-            cpu_us: each(after.hosts_ns, before.hosts_ns) / 1e3,
-            switch_us: each(after.switch_ns, before.switch_ns) / 1e3,
-            share: each(after.answered, before.answered),
+            cpu_us: each(all.hosts_ns) / 1e3,
+            switch_us: each(all.switch_ns) / 1e3,
+            share: each(all.answered),
         })
     }
 }

@@ -69,7 +69,7 @@ impl FromStr for Form {
 
 impl Form {
     /// The hosts: the same processes for every form, where owners track directories with a switch that nobody asks.
-    pub(super) fn shape(self, sync: bool) -> Shape {
+    pub(super) fn shape(self, sync: bool) -> Shape<'static> {
         let settings: &[_] = match (self, sync) {
             (Form::Owner, true) => &[],
             (Form::Owner, false) => &[("sync_directories", "never")],

@@ -4,10 +4,8 @@ use super::client::{Client, getattr};
 use super::servers::Servers;
 use anyhow::{Context, ensure};
 use onpath_dataplane::Config;
-use onpath_host::stream::{ANSWER_WITHIN, request_status};
 use onpath_wire::ids::{InodeId, ShardId, TrackingEpoch};
 use onpath_wire::innet::{Fingerprint, InNet};
-use serde_json::Value;
 use std::fmt;
 use std::net::UdpSocket;
 use std::thread::sleep;
@@ -72,16 +70,13 @@ impl Counts {
     /// The present ones.
     pub(in crate::bench) fn of(servers: &Servers) -> anyhow::Result<Counts> {
         let mut counts = Counts::default();
-        for dir in &servers.dirs {
-            let status: Value = serde_json::from_str(&request_status(dir, ANSWER_WITHIN)?)?;
-            for role in status["counters"].as_object().into_iter().flat_map(|roles| roles.values()) {
-                let of = |name: &str| role[name].as_u64().unwrap_or(0);
-                counts.marked += of("insert_marked");
-                counts.full += of("insert_full");
-                counts.answered += of("query_normal") + of("query_scattered");
-                counts.overtaken += of("drop_not_newer");
-                counts.epoch = counts.epoch.max(of("tracking_epoch"));
-            }
+        for (_, role) in servers.counters()? {
+            let of = |name: &str| role[name].as_u64().unwrap_or(0);
+            counts.marked += of("insert_marked");
+            counts.full += of("insert_full");
+            counts.answered += of("query_normal") + of("query_scattered");
+            counts.overtaken += of("drop_not_newer");
+            counts.epoch = counts.epoch.max(of("tracking_epoch"));
         }
         Ok(counts)
     }

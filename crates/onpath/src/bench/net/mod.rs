@@ -4,6 +4,7 @@
 //! case is compared with the echo of its round.
 
 mod across;
+pub(super) mod apart;
 pub(super) mod client;
 pub(super) mod dirty_set;
 pub(super) mod echo;
@@ -136,7 +137,7 @@ impl Site<'_> {
 
     fn started<T>(
         &self,
-        shape: Shape,
+        shape: Shape<'_>,
         shards: u16,
         run: impl FnOnce(&Client, &Servers) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {

@@ -1,12 +1,17 @@
 //! The servers: `onpath serve` for each host of a configuration that is made for the measurement.
 
+use super::apart::Apart;
 use super::place::{Child, bind_to};
 use crate::bench::fixed_secrets;
 use crate::cli::WaitMode;
 use crate::cluster::init::write_new;
 use anyhow::{Context, ensure};
 use onpath_client::key::{self, ClientLine};
+use onpath_host::stream::{ANSWER_WITHIN, request_status};
+use onpath_host::udp::ask_inspection;
 use onpath_wire::identity::Identity;
+use onpath_wire::ids::InodeId;
+use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::ops::Range;
@@ -26,9 +31,11 @@ const KEY: [u8; key::KEY_BYTES] = [7; key::KEY_BYTES];
 /// The keys of clients.
 const ANY_USER: &str = "any-user";
 const OWNER: &str = "owner";
-/// Number of the host with the switch.
+/// Name and number of the host with the switch.
+const SWITCH: &str = "s";
 const SWITCH_HOST: u16 = 9;
-/// Number of the host with a path node.
+/// Name and number of the host with a path node.
+const PATH: &str = "q";
 const PATH_HOST: u16 = 8;
 /// Number of a host that serves nothing: the measurement sends as that host what only hosts may.
 const MEASURING_HOST: u16 = 10;
@@ -44,21 +51,52 @@ pub(in crate::bench) struct Servers {
     /// Keys of clients of their own, if there is a key: one that allows any user, and one with an owner.
     pub(in crate::bench) any_user: Option<PathBuf>,
     pub(in crate::bench) owner: Option<PathBuf>,
+    /// Where the host with the switch tells what that has counted.
+    tells: Option<SocketAddr>,
     /// Where the switch is, if there is one.
     pub(in crate::bench) switch: SocketAddr,
     /// As which host the measurement sends to it.
     pub(in crate::bench) host: SocketAddr,
-    /// Directories of the hosts.
-    pub(in crate::bench) dirs: Vec<PathBuf>,
+    /// Directories of the hosts that have one.
+    dirs: Vec<PathBuf>,
+}
+
+/// Where the host with a switch is.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::bench) enum Switch<'a> {
+    /// Beside the others.
+    Beside,
+    /// In another network namespace, the switch in its process.
+    Apart(&'a Apart),
+    /// There, the switch in the kernel.
+    Kernel(&'a Apart),
+}
+
+impl<'a> Switch<'a> {
+    /// There, if a place is given, in its process or the kernel.
+    pub(in crate::bench) fn at(apart: Option<&'a Apart>, kernel: bool) -> Switch<'a> {
+        match apart {
+            None => Switch::Beside,
+            Some(apart) if kernel => Switch::Kernel(apart),
+            Some(apart) => Switch::Apart(apart),
+        }
+    }
+
+    fn apart(self) -> Option<&'a Apart> {
+        match self {
+            Switch::Beside => None,
+            Switch::Apart(apart) | Switch::Kernel(apart) => Some(apart),
+        }
+    }
 }
 
 /// What is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::bench) struct Shape {
+#[derive(Clone, Copy, Debug)]
+pub(in crate::bench) struct Shape<'a> {
     /// Hosts with shards and data nodes.
     pub(in crate::bench) hosts: u16,
-    /// A further host with a switch, and with a data node, hence a directory in which its counters can be asked for.
-    pub(in crate::bench) switch: bool,
+    /// A further host with a switch and nothing else: what such a host sends itself passes no switch in the kernel.
+    pub(in crate::bench) switch: Option<Switch<'a>>,
     /// A further host with a path node and nothing else.
     pub(in crate::bench) path: bool,
     /// Whether there is a key, by which everything is sealed.
@@ -67,16 +105,17 @@ pub(in crate::bench) struct Shape {
     pub(in crate::bench) settings: &'static [(&'static str, &'static str)],
 }
 
-impl Shape {
+impl Shape<'_> {
     /// One host.
-    pub(in crate::bench) const OWNER: Shape = Shape { hosts: 1, switch: false, path: false, key: false, settings: &[] };
+    pub(in crate::bench) const OWNER: Shape<'static> =
+        Shape { hosts: 1, switch: None, path: false, key: false, settings: &[] };
     /// One host, and another one with a path node.
-    pub(in crate::bench) const LED: Shape = Shape { path: true, ..Shape::OWNER };
+    pub(in crate::bench) const LED: Shape<'static> = Shape { path: true, ..Shape::OWNER };
     /// Two hosts and a third one with the switch, which tracks directories.
-    pub(in crate::bench) const NETWORK: Shape =
-        Shape { hosts: 2, switch: true, settings: &[("tracking", "network")], ..Shape::OWNER };
+    pub(in crate::bench) const NETWORK: Shape<'static> =
+        Shape { hosts: 2, switch: Some(Switch::Beside), settings: &[("tracking", "network")], ..Shape::OWNER };
     /// The same, where every update is marked.
-    pub(super) const MARKED: Shape = Shape {
+    pub(super) const MARKED: Shape<'static> = Shape {
         settings: &[("tracking", "network"), ("marks", "every-update"), ("sync_directories", "never")],
         ..Shape::NETWORK
     };
@@ -85,15 +124,19 @@ impl Shape {
 impl Servers {
     /// Starts the hosts, with their state below `dir`, which is empty.
     pub(in crate::bench) fn start(
-        shape: Shape,
+        shape: Shape<'_>,
         wait: WaitMode,
         shards: u16,
         dir: &Path,
         cpu: usize,
     ) -> anyhow::Result<Servers> {
         let ports = free_ports(shape.hosts + 4)?;
+        let apart = shape.switch.and_then(Switch::apart);
+        let own = apart.map_or(Ok(Ipv4Addr::LOCALHOST), Apart::seen_from)?;
+        let of_switch = apart.map_or(own, Apart::address);
         let config = dir.join("cluster.toml");
-        std::fs::write(&config, text(shape, wait, shards, dir, &ports)?).context("the configuration")?;
+        std::fs::write(&config, text(shape, wait, shards, dir, (own, of_switch), &ports)?)
+            .context("the configuration")?;
         let clients = if shape.key { clients() } else { Vec::new() };
         let lines: String = clients.iter().map(ClientLine::text).collect();
         let shared = key::text(shape.key.then_some(&KEY), Some(&fixed_secrets()));
@@ -108,30 +151,59 @@ impl Servers {
         }
         bind_to(cpu)?;
         let names: Vec<String> = (0..shape.hosts).map(|host| format!("h{host}")).collect();
-        let further = [(shape.switch, "s"), (shape.path, "q")];
+        let further = [(shape.switch.is_some(), SWITCH), (shape.path, PATH)];
         let further: Vec<String> = further.iter().filter(|(is, _)| *is).map(|(_, name)| (*name).to_owned()).collect();
         let children = names.iter().chain(&further).map(|name| {
-            let mut command = Command::new("/proc/self/exe");
+            let mut command = match apart {
+                Some(apart) if name == SWITCH => apart.command()?,
+                _ => Command::new("/proc/self/exe"),
+            };
             command.args(["--log", "warn", "serve", "--host", name, "--config"]).arg(&config);
             Child::start(command, "serving").map(|(child, _)| child)
         });
         let children = children.collect::<anyhow::Result<Vec<_>>>()?;
         Ok(Servers {
             children,
-            url: format!("onpath://127.0.0.1:{}/", ports[0]),
+            url: format!("onpath://{own}:{}/", ports[0]),
             key_file: client_key,
             any_user: shape.key.then(|| file_of(ANY_USER)),
             owner: shape.key.then(|| file_of(OWNER)),
-            switch: (Ipv4Addr::LOCALHOST, ports[usize::from(shape.hosts) + 1]).into(),
-            host: (Ipv4Addr::LOCALHOST, ports[usize::from(shape.hosts) + 2]).into(),
-            dirs: names.iter().chain(&further).map(|name| dir.join(name)).collect(),
+            tells: shape.switch.map(|_| (of_switch, ports[usize::from(shape.hosts)]).into()),
+            switch: (of_switch, ports[usize::from(shape.hosts) + 1]).into(),
+            host: (own, ports[usize::from(shape.hosts) + 2]).into(),
+            dirs: names
+                .iter()
+                .chain(further.iter().filter(|name| *name != SWITCH))
+                .map(|name| dir.join(name))
+                .collect(),
         })
     }
 
-    /// Ids of the processes, in the order of [`dirs`](Servers::dirs).
+    /// What all roles have counted, each with its name.
+    pub(in crate::bench) fn counters(&self) -> anyhow::Result<Vec<(String, Value)>> {
+        let mut all = Vec::new();
+        for dir in &self.dirs {
+            let mut status: Value = serde_json::from_str(&request_status(dir, ANSWER_WITHIN)?)?;
+            all.extend(std::mem::take(status["counters"].as_object_mut().context("no counters")?));
+        }
+        if let Some(place) = self.tells {
+            let keys = key::keys_of(self.key_file.as_deref())?;
+            let told = ask_inspection(place, keys.as_ref(), InodeId::NONE, ANSWER_WITHIN)?;
+            let told = told.context("the host with the switch does not tell what it has counted")?;
+            all.extend(serde_json::from_str::<Map<String, Value>>(&told)?);
+        }
+        Ok(all)
+    }
+
+    /// Ids of the processes: of hosts with shards, and then of the one with a switch, and of the one with a path node.
     pub(in crate::bench) fn processes(&self) -> Vec<u32> {
         self.children.iter().map(Child::id).collect()
     }
+}
+
+/// Whether a role is a switch.
+pub(in crate::bench) fn is_switch(role: &str) -> bool {
+    role.starts_with("switch-")
 }
 
 /// Keys of clients, none of which is a secret.
@@ -141,7 +213,14 @@ fn clients() -> Vec<ClientLine> {
     vec![line(ANY_USER, 8, None), line(OWNER, 9, Some(owner))]
 }
 
-fn text(shape: Shape, wait: WaitMode, shards: u16, dir: &Path, ports: &[u16]) -> anyhow::Result<String> {
+fn text(
+    shape: Shape<'_>,
+    wait: WaitMode,
+    shards: u16,
+    dir: &Path,
+    (own, of_switch): (Ipv4Addr, Ipv4Addr),
+    ports: &[u16],
+) -> anyhow::Result<String> {
     let (hosts, wait) = (shape.hosts, wait.word());
     let mut text = format!(
         "[cluster]\nname = \"bench\"\nid = \"{:032x}\"\nshards = {shards}\nkey_file = {KEY_FILE:?}\n",
@@ -152,30 +231,33 @@ fn text(shape: Shape, wait: WaitMode, shards: u16, dir: &Path, ports: &[u16]) ->
     }
     let kept = |name: &str, role: &str| format!("directory = {:?}\n{role} = true\n", dir.join(name).to_string_lossy());
     for host in 0..hosts {
-        let own: Vec<u16> = (0..shards).filter(|shard| shard % hosts == host).collect();
+        let shards: Vec<u16> = (0..shards).filter(|shard| shard % hosts == host).collect();
         let (kept, port) = (kept(&format!("h{host}"), "data"), ports[usize::from(host)]);
         write!(
             text,
-            "\n[[host]]\nname = \"h{host}\"\nnumber = {}\naddress = \"127.0.0.1\"\nport = {port}\nshards = {own:?}\n\
+            "\n[[host]]\nname = \"h{host}\"\nnumber = {}\naddress = \"{own}\"\nport = {port}\nshards = {shards:?}\n\
              wait = {wait:?}\n{kept}",
             host + 1,
         )?;
     }
     if shape.path {
-        let (kept, port) = (kept("q", "path"), ports[usize::from(hosts) + 3]);
+        let (kept, port) = (kept(PATH, "path"), ports[usize::from(hosts) + 3]);
         write!(
             text,
-            "\n[[host]]\nname = \"q\"\nnumber = {PATH_HOST}\naddress = \"127.0.0.1\"\nport = {port}\nwait = {wait:?}\n{kept}"
+            "\n[[host]]\nname = {PATH:?}\nnumber = {PATH_HOST}\naddress = \"{own}\"\nport = {port}\nwait = {wait:?}\n{kept}"
         )?;
     }
-    if shape.switch {
+    if let Some(switch) = shape.switch {
         let [port, switch_port, measuring] = [0, 1, 2].map(|more| ports[usize::from(hosts) + more]);
+        let xdp = match switch {
+            Switch::Kernel(apart) => format!("xdp = [{:?}]\n", apart.device()),
+            Switch::Beside | Switch::Apart(_) => String::new(),
+        };
         write!(
             text,
-            "\n[[host]]\nname = \"s\"\nnumber = {SWITCH_HOST}\naddress = \"127.0.0.1\"\nport = {port}\n\
-             switch_port = {switch_port}\nwait = {wait:?}\n{}\
-             \n[[host]]\nname = \"m\"\nnumber = {MEASURING_HOST}\naddress = \"127.0.0.1\"\nport = {measuring}\n",
-            kept("s", "data"),
+            "\n[[host]]\nname = {SWITCH:?}\nnumber = {SWITCH_HOST}\naddress = \"{of_switch}\"\nport = {port}\n\
+             switch_port = {switch_port}\nwait = {wait:?}\n{xdp}\
+             \n[[host]]\nname = \"m\"\nnumber = {MEASURING_HOST}\naddress = \"{own}\"\nport = {measuring}\n",
         )?;
     }
     Ok(text)

@@ -1,6 +1,7 @@
 //! The forms that are compared.
 
-use crate::bench::net::servers::Shape;
+use crate::bench::net::apart::Apart;
+use crate::bench::net::servers::{Shape, Switch};
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -21,19 +22,26 @@ pub(super) enum Form {
     OwnerAtOnce,
     /// The data node, whose answer leaves in the table of a switch what the home has yet to learn.
     Network,
+    /// The same, the switch in the kernel; there only with --switch-at.
+    Kernel,
 }
 
 impl Form {
     /// The hosts: the same processes for every form.
-    pub(super) fn shape(self) -> Shape {
+    pub(super) fn shape(self, apart: Option<&Apart>) -> Shape<'_> {
         let settings: &[_] = match self {
             Form::Chain => &[],
             Form::TwoPhase => &[("writes", "two-phase")],
             Form::Owner => &[("writes", "visible")],
             Form::OwnerAtOnce => &[("writes", "visible"), ("learning", "at-once")],
-            Form::Network => &[("writes", "visible"), ("tracking", "network")],
+            Form::Network | Form::Kernel => &[("writes", "visible"), ("tracking", "network")],
         };
-        Shape { settings, hosts: HOSTS, ..Shape::NETWORK }
+        Shape { settings, hosts: HOSTS, switch: Some(Switch::at(apart, self == Form::Kernel)), ..Shape::NETWORK }
+    }
+
+    /// Whether a table of the switch shows writes.
+    pub(super) fn has_table(self) -> bool {
+        matches!(self, Form::Network | Form::Kernel)
     }
 
     /// As it is asked for.

@@ -9,6 +9,7 @@ mod report;
 mod work;
 
 use crate::bench::beside::Beside;
+use crate::bench::net::apart::Apart;
 use crate::bench::net::client::Client;
 use crate::bench::net::dirty_set::{in_use, uninterrupted};
 use crate::bench::net::place::{cpus, own_cpus};
@@ -55,6 +56,10 @@ pub(crate) struct WritesArgs {
     /// How all processes wait: block, all on one CPU; spin, servers on the first CPU and clients on the second.
     #[arg(long, value_enum, default_value = "block")]
     wait: WaitMode,
+    /// Where the host with the switch is, so that the switch can also be in the kernel, which needs root: NETNS is a network namespace,
+    /// ADDRESS its address, and DEVICE by what it is reached there.
+    #[arg(long, value_name = "NETNS,ADDRESS,DEVICE")]
+    switch_at: Option<Apart>,
     /// Give results as JSON.
     #[arg(long)]
     json: bool,
@@ -67,6 +72,10 @@ pub(crate) fn run(args: &WritesArgs) -> anyhow::Result<()> {
     for (at, form) in args.forms.iter().enumerate() {
         ensure!(!args.forms[..at].contains(form), "--forms: {} is asked for twice", form.name());
     }
+    ensure!(
+        args.switch_at.is_some() || !args.forms.contains(&Form::Kernel),
+        "--forms kernel: the loopback device cannot have a switch in the kernel; say with --switch-at where it is"
+    );
     let at = cpus(args.wait, &own_cpus()?)?;
     let mut all = Beside::new(&args.forms);
     for round in 0..args.rounds as usize {
@@ -85,9 +94,9 @@ pub(crate) fn run(args: &WritesArgs) -> anyhow::Result<()> {
 fn measure(args: &WritesArgs, form: Form, (cpu, clients): (usize, usize)) -> anyhow::Result<Measured> {
     let parent = absolute(&args.dir.clone().unwrap_or_else(std::env::temp_dir))?;
     let dir = tempfile::Builder::new().prefix("onpath-bench-writes").tempdir_in(parent)?;
-    let servers = Servers::start(form.shape(), args.wait, form::HOSTS, dir.path(), cpu)?;
+    let servers = Servers::start(form.shape(args.switch_at.as_ref()), args.wait, form::HOSTS, dir.path(), cpu)?;
     let (writer, reader) = (Client::start(&servers, args.wait, clients)?, Client::start(&servers, args.wait, clients)?);
-    if form == Form::Network {
+    if form.has_table() {
         in_use(&servers, &writer)?;
     }
     let (operations, window, bytes) = (args.operations as usize, args.window as usize, args.bytes as usize);

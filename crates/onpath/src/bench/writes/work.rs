@@ -10,12 +10,10 @@ use crate::bench::net::servers::Servers;
 use crate::bench::posix::Usage;
 use crate::cli::WaitMode;
 use anyhow::{Context, ensure};
-use onpath_host::stream::{ANSWER_WITHIN, request_status};
 use onpath_session::fs::{FsOp, Handle};
 use onpath_wire::ids::{InodeId, NodeId};
 use onpath_wire::map::ClusterMap;
 use serde::Serialize;
-use serde_json::Value;
 
 /// Files that are made until the bytes of one are at another host than its inode.
 const TRIES: usize = 64;
@@ -84,7 +82,6 @@ pub(super) struct Work<'a> {
 /// What hosts have counted.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
-    cpu_ns: u64,
     /// Records of shards.
     records: u64,
     flushes: u64,
@@ -96,19 +93,17 @@ struct Counts {
 }
 
 impl Counts {
+    /// Counters alone: what asking for them takes is not to be measured.
     fn of(servers: &Servers) -> anyhow::Result<Counts> {
-        let mut counts = Counts { cpu_ns: Usage::now(&servers.processes())?.servers_ns, ..Counts::default() };
-        for dir in &servers.dirs {
-            let status: Value = serde_json::from_str(&request_status(dir, ANSWER_WITHIN)?)?;
-            for (role, counters) in status["counters"].as_object().into_iter().flatten() {
-                let of = |name: &str| counters[name].as_u64().unwrap_or(0);
-                counts.flushes += of("flushes");
-                counts.answered += of("writes_answered");
-                counts.installed += of("writes_installed");
-                if role.starts_with("shard") {
-                    counts.records += of("records");
-                    counts.epoch = counts.epoch.max(of("tracking_epoch"));
-                }
+        let mut counts = Counts::default();
+        for (role, counters) in servers.counters()? {
+            let of = |name: &str| counters[name].as_u64().unwrap_or(0);
+            counts.flushes += of("flushes");
+            counts.answered += of("writes_answered");
+            counts.installed += of("writes_installed");
+            if role.starts_with("shard") {
+                counts.records += of("records");
+                counts.epoch = counts.epoch.max(of("tracking_epoch"));
             }
         }
         Ok(counts)
@@ -155,21 +150,22 @@ impl Work<'_> {
 
     /// What that many operations cost, each with a write, which tell their latencies (ns) and their rate.
     fn cost(&self, operations: usize, run: impl FnOnce() -> anyhow::Result<(Vec<u32>, f64)>) -> anyhow::Result<Cost> {
-        let before = Counts::of(self.servers)?;
+        let used = || Ok::<u64, anyhow::Error>(Usage::now(&self.servers.processes())?.servers_ns);
+        let (before, began) = (Counts::of(self.servers)?, used()?);
         let (latencies, rate) = run()?;
-        let after = Counts::of(self.servers)?;
+        let (ended, after) = (used()?, Counts::of(self.servers)?);
         ensure!(after.epoch == before.epoch, Interrupted);
         let went = match self.form {
             Form::Chain => operations as u64,
             Form::TwoPhase | Form::Owner | Form::OwnerAtOnce => after.answered - before.answered,
-            Form::Network => after.installed - before.installed,
+            Form::Network | Form::Kernel => after.installed - before.installed,
         };
         let share = went as f64 / operations as f64;
         let each = |after: u64, before: u64| (after - before) as f64 / operations as f64;
         Ok(Cost {
             us: median(latencies) / 1e3,
             rate,
-            cpu_us: each(after.cpu_ns, before.cpu_ns) / 1e3,
+            cpu_us: each(ended, began) / 1e3,
             records: each(after.records, before.records),
             flushes: each(after.flushes, before.flushes),
             share,

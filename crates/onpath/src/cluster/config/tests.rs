@@ -120,6 +120,13 @@ fn what_is_wrong_is_told_with_line_and_key() {
         ("\"::1\"\nport = 99", "\"10.0.0.1\"", 20, "host.address", "another host's"),
         ("4797", "99", 24, "host.switch_port", "port 99 there is taken"),
         ("4797", "4797\nxdp = [\"e\", \"e\"]", 25, "host.xdp", "\"e\" is there twice"),
+        (
+            "4797",
+            "4797\nxdp = [\"e\"]",
+            25,
+            "host.xdp",
+            "what \"b\" sends from the same address passes no network device",
+        ),
         ("shards = [0]", NINE, 86, "host.switch_port", "10 hosts have switches: at most 8"),
     ] {
         let text = GOOD.replace(from, &to.replace(NINE, &nine()));
