@@ -93,7 +93,7 @@ impl HostedRole for Switch {
 
     /// Of no directory: what it was asked for hot metadata.
     fn inspect(&self, dir: InodeId) -> Counters {
-        let of_cache = |name: &str| ["read_", "fill_", "invalidate_"].iter().any(|of| name.starts_with(of));
+        let of_cache = |name: &str| ["read_", "fill_", "invalidate_", "passes_"].iter().any(|of| name.starts_with(of));
         let all = if dir == InodeId::NONE { HostedRole::status(self) } else { Vec::new() };
         all.into_iter().filter(|(name, _)| of_cache(name)).collect()
     }
