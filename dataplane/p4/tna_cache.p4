@@ -353,6 +353,7 @@ control Ingress(inout tna_headers_t all,
         hdr.value.setInvalid();
     }
     action next_root() {
+        packets.count((bit<8>)COUNT_PASSES_RECIRCULATED);
         all.bridge.deliver = DELIVER_AGAIN;
         ig_tm_md.ucast_egress_port = AGAIN_PORT;
         hdr.read.start_0 = hdr.value.value_2;
@@ -360,6 +361,7 @@ control Ingress(inout tna_headers_t all,
         hdr.value.setInvalid();
     }
     action next_level() {
+        packets.count((bit<8>)COUNT_PASSES_RECIRCULATED);
         all.bridge.deliver = DELIVER_AGAIN;
         ig_tm_md.ucast_egress_port = AGAIN_PORT;
         hdr.read.start_0 = hdr.value.value_2;

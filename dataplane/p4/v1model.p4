@@ -411,12 +411,14 @@ control ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_
         hdr.value.setInvalid();
     }
     action next_root() {
+        packets.count(COUNT_PASSES_RECIRCULATED);
         meta.deliver = DELIVER_AGAIN;
         hdr.read.start_0 = hdr.value.value_2;
         hdr.read.start_1 = hdr.value.value_3;
         hdr.value.setInvalid();
     }
     action next_level() {
+        packets.count(COUNT_PASSES_RECIRCULATED);
         meta.deliver = DELIVER_AGAIN;
         hdr.read.start_0 = hdr.value.value_2;
         hdr.read.start_1 = hdr.value.value_3;

@@ -251,6 +251,15 @@ def refused(command):
     return ("refused", command)
 
 
+def recirculated(step):
+    """Passes that a read has taken beyond its first, as its copy tells: each has left one more level behind, or the root (D-91)."""
+    if step[0] not in ("in", "go") or not step[2] or isinstance(step[1], bytes) or step[1].of != READS:
+        return 0
+    came, (_, left) = {"level": 0, **step[1].fields}, step[2][0]
+    left = {**came, **left}
+    return left["level"] - came["level"] + (came["start"] == 0 and left["start"] != 0)
+
+
 class State:
     """Registers. Of the dirty set: epoch and complete bit; pairs by shard; tags by (stage, index). Of the visibility table: epoch and
     complete bit; entries (fingerprint, ts, metadata) by index."""
@@ -299,9 +308,12 @@ class File:
         self.names = set()
 
     def vector(self, name, rules, steps, count, before=State(), after=None, index_bits=17, stages=10, entry_bits=3, cache_bits=0, routes=None, hosts=HOSTS):
-        """`after` is the state after all steps; None: nothing changed."""
+        """`after` is the state after all steps; None: nothing changed. Passes are counted as copies tell, unless `count` says how many."""
         assert name not in self.names, name
         self.names.add(name)
+        passes = sum(recirculated(step) for step in steps)
+        if passes:
+            count = {"passes_recirculated": passes, **count}
         routes = ROUTES if routes is None else routes
         add = self.lines.append
         add(f"\nvector {name}")
@@ -321,7 +333,7 @@ class File:
         for step in steps:
             self.step(step, routes)
         self.lines += (after or before).lines("after")
-        self.lines += (f"count {counter} {n}" for counter, n in sorted(count.items()))
+        self.lines += (f"count {counter} {n}" for counter, n in sorted(count.items()) if n)
         add("end")
 
     def step(self, step, routes):

@@ -107,7 +107,7 @@ pub(crate) fn run(args: SwitchArgs) -> anyhow::Result<()> {
 
 fn attach(args: &AttachArgs) -> anyhow::Result<()> {
     let Address(address) = args.address;
-    // Nobody would begin an epoch of its cache.
+    // Nobody would begin an epoch of its cache: the controller speaks with the process of a host's switch.
     let program = Config { udp_port: address.port(), cache_bits: 0, ..Config::whole(args.cluster) };
     let devices: Vec<&str> = args.devices.iter().map(String::as_str).collect();
     let dir = pins::directory(Path::new(PINS), args.cluster);
@@ -198,7 +198,7 @@ fn top(args: &TopArgs) -> anyhow::Result<()> {
 }
 
 /// How those counters of a switch begin that are about hot metadata.
-const OF_CACHE: [&str; 3] = ["read_", "fill_", "invalidate_"];
+const OF_CACHE: [&str; 4] = ["read_", "fill_", "invalidate_", "passes_"];
 
 /// What a name is told by: the inode of its directory, and the name.
 const ANSWERS: &str = "answers_of ";

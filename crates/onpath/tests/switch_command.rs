@@ -3,6 +3,9 @@
 use crate::common::net::{cannot_connect, cannot_redirect};
 use crate::common::server::binary;
 use crate::common::{skipped, wait_until};
+use onpath_wire::ids::{InodeId, NodeId, SessionId, ShardId, TrackingEpoch};
+use onpath_wire::innet::cache::{Asker, Purpose};
+use onpath_wire::innet::{Fingerprint, INNET_UDP_PORT, InNet};
 use std::fs;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -26,8 +29,12 @@ impl Place {
         if !keeps {
             return Err("no namespaces can be made".to_owned());
         }
-        let steps =
-            ["mount -t bpf bpf /sys/fs/bpf", "ip link add port0 type veth peer name far0", "ip link set port0 up"];
+        let steps = [
+            "mount -t bpf bpf /sys/fs/bpf",
+            "ip link add port0 type veth peer name far0",
+            "ip link set port0 up",
+            "ip link set far0 up",
+        ];
         for step in steps {
             let output = place.run(&step.split(' ').collect::<Vec<_>>());
             if !output.status.success() {
@@ -104,4 +111,49 @@ fn a_switch_is_attached_shown_and_detached() {
     assert!(place.does(&["detach", "port0"]).contains("no switch is on port0"));
     assert!(!place.is_programmed());
     assert!(place.refused(&["detach", "port0"]).contains("no switch of onpath is attached"));
+}
+
+/// A frame to the switch, with a checksum of its IPv4 header.
+fn frame(innet: &InNet) -> String {
+    let payload = innet.bytes();
+    let length = |more: usize| ((more + payload.len()) as u16).to_be_bytes();
+    let mut ip = vec![0x45, 0, length(28)[0], length(28)[1], 0, 0, 0, 0, 64, 17, 0, 0, 10, 9, 0, 7, 10, 9, 0, 1];
+    let sum: u32 = ip.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    let check = !((sum & 0xffff) + (sum >> 16)) as u16;
+    ip[10..12].copy_from_slice(&check.to_be_bytes());
+    let ports = [9_000u16.to_be_bytes(), INNET_UDP_PORT.to_be_bytes(), length(8), [0, 0]];
+    let link = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+    let bytes = [&link[..], &ip, ports.as_flattened(), &payload].concat();
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Nobody gives a switch that was attached by hand epochs, routes, hosts and names: it answers nothing from its cache, and passes nothing on.
+#[test]
+fn a_switch_without_a_control_plane_answers_nothing() {
+    const TEST: &str = "a_switch_without_a_control_plane_answers_nothing";
+    const SENDER: &str = "import socket, sys\n\
+        s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\n\
+        s.bind(('far0', 0))\n\
+        for word in sys.argv[1:]: s.send(bytes.fromhex(word))\n";
+    if let Some(why) = cannot_connect().or_else(cannot_redirect) {
+        return skipped(TEST, why);
+    }
+    let place = match Place::new() {
+        Ok(place) => place,
+        Err(why) => return skipped(TEST, &why),
+    };
+    place.does(&["attach", "--address", "10.9.0.1", "--cluster", "7", "port0"]);
+    let home = NodeId::shard(ShardId(0));
+    let query = InNet::query(7, TrackingEpoch(1), Fingerprint::of(InodeId::ROOT), home);
+    let asker = Asker { requester: NodeId::session(SessionId(1)), uid: 0, gid: 0 };
+    let read = InNet::read(7, 1, (1, &[(5, 1)]), (Purpose::Stat, 0), asker, home);
+    let sent = place.run(&["python3", "-c", SENDER, &frame(&query), &frame(&read)]);
+    assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
+    let count = |counter: &str| {
+        let json: serde_json::Value = serde_json::from_str(&place.does(&["status", "--json", "port0"])).expect("JSON");
+        json["port0"]["counters"][counter].as_u64().expect("a counter")
+    };
+    wait_until("both have come", || count("query_unknown") + count("read_other_epoch") == 2);
+    assert_eq!((count("copies_unrouted"), count("copies_sent")), (2, 0));
+    place.does(&["detach", "port0"]);
 }

@@ -280,14 +280,6 @@ impl Switch {
         }
     }
 
-    /// How often packets of the cache were recirculated; nothing of a program elsewhere, which does not count it.
-    pub fn recirculated(&self) -> Option<u64> {
-        match &self.program {
-            Place::Here(program) => Some(program.recirculated()),
-            Place::Elsewhere(_) => None,
-        }
-    }
-
     /// Executes a command unless a newer one of its structure has come; false if it is refused.
     fn execute(&mut self, header: &Header, command: &SwitchCommand) -> bool {
         let (last, command) = match *command {

@@ -1,5 +1,5 @@
 // What becomes of a packet of the cache: D-76 to D-79, D-91 to D-105 and D-109 as one table, which counts every packet once but those that
-// `missed` leaves to the sketch (D-43, D-106 to D-108). Included inside of the ingress of each architecture, whose actions take it from there:
+// `missed` leaves to the sketch (D-43, D-106 to D-108), and each pass behind which there is another one (D-123). Included inside of the ingress of each architecture, whose actions take it from there:
 //
 //   not_asked(count)               to its destination, a miss that is not counted by its key (D-109)
 //   missed()                       to its destination, a miss that is
@@ -50,7 +50,7 @@
             // D-76 to D-78, D-109.
             (KIND_READ, ASKED_OTHER_EPOCH, _, _, _, _, _): not_asked(COUNT_READ_OTHER_EPOCH);
             (KIND_READ, ASKED_BY_STRANGER, _, _, _, _, _): not_asked(COUNT_READ_STRANGER);
-            // D-92, D-79 and D-91, D-93, D-94.
+            // D-92, D-79 and D-91 (D-123), D-93, D-94.
             (KIND_READ, _, LEVEL_PASSED, _, 1w1, _, _): answered();
             (KIND_READ, _, LEVEL_PASSED, 1w1, _, _, _): next_root();
             (KIND_READ, _, LEVEL_PASSED, _, _, _, _): next_level();

@@ -116,6 +116,6 @@ const bit<32> COUNT_LOOK_NONE = 31;
 const bit<32> COUNT_LOOK_UNKNOWN = 32;
 const bit<32> COUNT_CLEAR_DONE = 33;
 const bit<32> COUNT_CLEAR_KEPT = 34;
-const bit<32> COUNTERS = 48;
+const bit<32> COUNTERS = 49;
 
 #endif

@@ -242,11 +242,6 @@ impl Switch {
         self.cache.locked()
     }
 
-    /// Passes of all packets of the cache beyond the first one of each: so often one was recirculated.
-    pub fn recirculated(&self) -> u64 {
-        self.cache.recirculated()
-    }
-
     /// One packet: `payload` of a UDP packet to `udp_port` comes in by `port`, its copies are put into `out`. Tells what became of it; for
     /// [`Counter::Plain`] it passes as if this program did not exist.
     pub fn step(&mut self, port: Port, udp_port: u16, payload: &[u8], out: &mut Vec<Copy>) -> Counter {
@@ -278,6 +273,10 @@ impl Switch {
 
     /// A packet that has waited, to where it waits next: before the names of its next pass, between names and stamp, or nowhere.
     pub fn go_on(&mut self, waiting: Waiting, out: &mut Vec<Copy>) -> Step {
+        // D-123.
+        if waiting.begins_a_pass() && !planted(Planted::D123) {
+            self.counted(Counter::PassesRecirculated);
+        }
         let progress = self.cache.go_on(waiting);
         self.proceeded(progress, out)
     }

@@ -75,7 +75,7 @@ of_cache("a stranger invalidates nothing", "D-44", count={"drop_stranger": 3, "r
     comes(invalidate(epoch=0), port=21),
     comes(read(), FOUND),
 ], after=HIT)
-of_cache("without a route to who asked an answer is lost", "D-17", count={"read_answered": 1, "copies_unrouted": 1},
+of_cache("without a route to who asked an answer is lost", "D-17", count={"read_answered": 1, "copies_unrouted": 1, "passes_recirculated": 1},
     steps=[comes(read(requester=0x03000077))], after=HIT)
 of_cache("without a route a fill fills", "D-17 D-97", count={"fill_done": 1, "copies_unrouted": 1},
     steps=[comes(fill(revision=2, destination=0x04000077))], after=cached(stamps={2: (200, 4)}))
@@ -281,3 +281,20 @@ of_cache("a denial has the levels as they came", "D-93", before=cached(values={1
     steps=[comes(read(requester=CLIENT2), to(CLIENT2, DENIED))], after=cached(values={1: directory(mode=0o600)}, hits={1: 1}))
 of_cache("a miss goes to its destination", "D-94", before=Cached(), count={"read_missed": 1, "copies_sent": 1},
     steps=[comes(read(destination=shard(2)), to(shard(2), MISS))], after=Cached(missed={LEAF_KEY: 1}))
+
+# Passes. In all other vectors they are counted as copies tell.
+of_cache("each pass but the first is counted", "D-123 D-91", before=PATH, count={"read_answered": 3, "read_missed": 2, "copies_sent": 5, "passes_recirculated": 0 + 1 + 2 + 1 + 0}, steps=[
+    comes(read(LEAF_KEY, start=DIR), to(CLIENT, ANSWERED, **answer())),
+    comes(read(), FOUND),
+    comes(read(start=0), FOUND),
+    comes(read(DIR_KEY, OTHER_KEY), missed(**AT_LEAF)),
+    comes(read(OTHER_KEY, LEAF_KEY), missed()),
+], after=PATH.but(hits={2: 3}, missed={OTHER_KEY: 1, LEAF_KEY: 1}))
+of_cache("a pass that has not begun is not counted", "D-123", count={}, steps=[hold("walk", read()), go("walk", read(), waits=True)])
+of_cache("a pass is counted when it begins", "D-123", count={"passes_recirculated": 1},
+    steps=[hold("walk", read()), go("walk", read(), waits=True), go("walk", read(), waits=True)])
+of_cache("passes of changes are one each", "D-123", count={"fill_done": 1, "invalidate_done": 1, "fill_not_there": 1, "copies_sent": 3}, steps=[
+    comes(fill(revision=2), to(CONTROLLER, FILLED)),
+    comes(invalidate(revision=2), to(shard(0), CLEARED)),
+    comes(fill(key=OTHER_KEY), to(CONTROLLER, NOT_THERE)),
+], after=cached(stamps={2: (200, 5)}))

@@ -210,7 +210,7 @@ fn control(switch: &mut XdpSwitch, command: &Command) -> Result<(), XdpError> {
 /// How many packets were looked at, or passed.
 fn counted(switch: &XdpSwitch, passed: bool) -> u64 {
     let kinds =
-        Counter::ALL.iter().filter(|&&counter| !counter.counts_copies() && (counter == Counter::Plain) == passed);
+        Counter::ALL.iter().filter(|&&counter| counter.counts_packets() && (counter == Counter::Plain) == passed);
     kinds.map(|&counter| switch.count(counter).expect("a counter")).sum()
 }
 

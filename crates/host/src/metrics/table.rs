@@ -292,6 +292,7 @@ const SWITCH: Group = Group {
         of(Counter, "invalidate_done", "Entries of the cache cleared."),
         of(Counter, "invalidate_other_epoch", "Invalidates of another epoch."),
         of(Counter, "invalidate_not_there", "Invalidates of entries that are not there."),
+        of(Counter, "passes_recirculated", "Recirculations: passes of reads in the cache beyond the first of each."),
         of(Counter, "control_malformed", "Commands dropped that could not be understood."),
         microseconds(Highest, "longest_upkeep_us", "Longest time that inputs had to wait for upkeep."),
     ],

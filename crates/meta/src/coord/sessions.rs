@@ -12,6 +12,7 @@ use onpath_wire::disk::reply::Answered;
 use onpath_wire::errno::Errno;
 use onpath_wire::ids::{NodeId, SessionNumber};
 use onpath_wire::limits::SESSION_LEASE_MS;
+use onpath_wire::name::Name;
 use onpath_wire::peer::Peer;
 use onpath_wire::reply::Reply;
 
@@ -51,7 +52,8 @@ fn join(core: &mut Core, cx: &Cx, req: &Req, again: bool) -> Step {
     }
     let stamp = core.state.clock.stamp(core.now.wall_ns);
     let resident = core.state.coordinator.resident == Some(session);
-    let (kind, key) = (MemberKind::Mount, None);
+    // Whose key has an owner may not name others, so no switch answers it (C-2). Shards do not hear how the key is called.
+    let (kind, key) = (MemberKind::Mount, req.bound.and_then(|_| Name::new(b"of an owner").ok()));
     let member = Member { incarnation: stamp, number: session, resident, kind, key, alive: true };
     let effects: Effects = vec![Effect::Member { node: req.from, member }];
     let reply = commit(core, cx.op(), req, stamp, Answer::Literal { reply: attached }, effects);

@@ -1,20 +1,21 @@
 //! Hot metadata answered by a switch, across hosts: what is asked for often costs servers nothing, and what changes is shown at once.
 
 use crate::common::cluster::{Cluster, Shape};
-use crate::common::server::{Mount, Site};
+use crate::common::server::{Mount, Site, binary};
 use crate::common::wait_until;
+use serde_json::Value;
 use std::fs::{self, File, Permissions};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// A stat of this file is a walk of two names, and a look at the attributes.
-fn look(path: &Path, times: usize) {
+pub(super) fn look(path: &Path, times: usize) {
     (0..times).for_each(|_| assert_eq!(fs::metadata(path).expect("stat").len(), 10));
 }
 
 /// What one mount has changed the other one sees when that has returned.
-fn change_and_look(of_one: &Path, of_other: &Path, times: usize) {
+pub(super) fn change_and_look(of_one: &Path, of_other: &Path, times: usize) {
     for mode in [0o600, 0o640, 0o644].into_iter().cycle().take(times) {
         fs::set_permissions(of_one, Permissions::from_mode(mode)).expect("chmod");
         assert_eq!(fs::metadata(of_other).expect("stat").mode() & 0o777, mode);
@@ -26,7 +27,7 @@ fn requests(cluster: &Cluster) -> u64 {
 }
 
 /// Until shards hear of few of so many looks.
-fn wait_until_answered(cluster: &Cluster, path: &Path) {
+pub(super) fn wait_until_answered(cluster: &Cluster, path: &Path) {
     wait_until("the switch answers", || {
         let before = requests(cluster);
         look(path, 100);
@@ -35,7 +36,7 @@ fn wait_until_answered(cluster: &Cluster, path: &Path) {
 }
 
 /// Two mounts, and a file in a directory of each.
-fn mounted(cluster: &Cluster, site: &Site) -> ([Mount; 2], [PathBuf; 2]) {
+pub(super) fn mounted(cluster: &Cluster, site: &Site) -> ([Mount; 2], [PathBuf; 2]) {
     let mounts = [0, 1].map(|client| cluster.mount(site, client, &["--cache", "none"]));
     fs::create_dir(mounts[0].path().join("dir")).expect("mkdir");
     let files = [0, 1].map(|mount: usize| mounts[mount].path().join("dir/file"));
@@ -151,6 +152,21 @@ fn a_switch_answers_where_clients_have_keys() {
     comes_and_goes("cluster::a_switch_answers_where_clients_have_keys", Some("the.key"), false);
 }
 
+/// `onpath switch top` shows what the switch has answered, and by how many passes, wherever it runs.
+fn assert_top(cluster: &Cluster, key: Option<&Path>) {
+    let mut command = cluster.net.command(0, binary());
+    command.args(["switch", "top", "--json", &cluster.url()]);
+    key.into_iter().for_each(|key| _ = command.arg("--key-file").arg(key));
+    let output = command.output().expect("onpath runs");
+    let top: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|why| panic!("{why}: {output:?}"));
+    let of = |counter: &str| -> u64 {
+        let roles = top.as_object().expect("roles").iter().filter(|(role, _)| role.starts_with("switch-"));
+        roles.filter_map(|(_, numbers)| numbers[counter].as_u64()).sum()
+    };
+    let [answered, again] = ["read_answered", "passes_recirculated"].map(of);
+    assert!(answered > 100 && again > 50, "{answered} answers, {again} recirculations: {top}");
+}
+
 fn comes_and_goes(test: &str, key: Option<&str>, xdp: bool) {
     let Some(site) = Site::new(test) else { return };
     let key = key.map(|key| site.root().join(key));
@@ -161,6 +177,7 @@ fn comes_and_goes(test: &str, key: Option<&str>, xdp: bool) {
     let switch = cluster.servers();
     let (mounts, [of_one, of_other]) = mounted(&cluster, &site);
     wait_until_answered(&cluster, &of_other);
+    assert_top(&cluster, key.as_deref());
     change_and_look(&of_one, &of_other, 30);
     cluster.kill(switch);
     look(&of_other, 10);

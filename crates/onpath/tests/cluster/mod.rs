@@ -4,6 +4,7 @@ mod cache;
 mod clients;
 mod covered;
 mod failures;
+mod forged;
 mod forms;
 mod hostile;
 mod kept;

@@ -1,5 +1,6 @@
 //! Who is no host changes nothing in a switch, however well it knows what hosts send, and fills no table of it.
 
+use crate::common::forge::{self, Listener};
 use crate::common::net::Net;
 use crate::common::server::{Mount, Process, Site, Status, binary, run, status_of};
 use crate::common::wait_until;
@@ -7,7 +8,6 @@ use onpath_wire::ids::{InodeId, NodeId, ShardId, Term, TrackingEpoch};
 use onpath_wire::innet::{DirtySet, EntryName, Fingerprint, INNET_UDP_PORT, InNet, InNetResult, Metadata};
 use std::fs;
 use std::path::PathBuf;
-use std::process::Stdio;
 
 /// A host with shards, one with the switch, and one for clients and strangers.
 const SERVER: usize = 0;
@@ -80,50 +80,22 @@ impl Switched {
         self.send_as(host, (host, 0), (SWITCH, INNET_UDP_PORT), &payloads);
     }
 
-    /// Sends these datagrams from a host that says to be another one, to a port of a third one.
+    /// The same, in the name of another one, to a port of a third one.
     fn send_as(&self, host: usize, from: (usize, u16), to: (usize, u16), payloads: &[Vec<u8>]) {
-        const SENDER: &str = "import socket, struct, sys\n\
-            s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)\n\
-            address = [socket.inet_aton(word) for word in (sys.argv[1], sys.argv[3])]\n\
-            ports = int(sys.argv[2]) or 40000, int(sys.argv[4])\n\
-            for line in sys.stdin.read().split():\n\
-            \x20 b = bytes.fromhex(line)\n\
-            \x20 ip = struct.pack('!BBHHHBBH4s4s', 0x45, 0, 28 + len(b), 0, 0, 64, 17, 0, *address)\n\
-            \x20 s.sendto(ip + struct.pack('!4H', *ports, 8 + len(b), 0) + b, (sys.argv[3], 0))\n";
-        let lines: Vec<String> =
-            payloads.iter().map(|bytes| bytes.iter().map(|b| format!("{b:02x}")).collect()).collect();
-        let mut command = self.net.command(host, "python3");
-        command.args(["-c", SENDER, &self.net.address(from.0), &from.1.to_string()]);
-        command.args([&self.net.address(to.0), &to.1.to_string()]);
-        let input = tempfile::tempfile().expect("a file");
-        std::os::unix::fs::FileExt::write_all_at(&input, lines.join("\n").as_bytes(), 0).expect("write");
-        let done = command.stdin(input).output().expect("python3");
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        forge::send_as(&self.net, host, from, to, payloads);
     }
 
     /// A mark on its way to the switch, with what is behind it, and the port by which its host has sent it.
     fn overheard_mark(&self, mount: &Mount) -> (Vec<u8>, u16) {
-        const LISTENER: &str = "import socket\n\
-            s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x800))\n\
-            s.settimeout(60)\n\
-            while True:\n\
-            \x20 f = s.recv(65535)[14:]\n\
-            \x20 udp = f[(f[0] & 15) * 4:]\n\
-            \x20 if f[9] == 17 and udp[8:10] == b'\\x12\\0': break\n\
-            print(int.from_bytes(udp[:2], 'big'), udp[8:int.from_bytes(udp[4:6], 'big')].hex())\n";
-        let mut command = self.net.command(SWITCH, "python3");
-        let mut listener = command.args(["-c", LISTENER]).stdout(Stdio::piped()).spawn().expect("python3");
+        let mut listener = Listener::new(&self.net, SWITCH, &[(0, &[0x12, 0])]);
         for round in 0.. {
-            if listener.try_wait().expect("python3").is_some() {
+            if listener.has_heard() {
                 break;
             }
             self.use_switch(mount, &format!("overheard{round}")); // it may have begun to listen by now
         }
-        let said = listener.wait_with_output().expect("python3").stdout;
-        let said = String::from_utf8(said).expect("words");
-        let (port, hex) = said.trim().split_once(' ').expect("a mark");
-        let bytes = (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("digits"));
-        (bytes.collect(), port.parse().expect("a port"))
+        let (port, bytes) = listener.heard();
+        (bytes, port)
     }
 
     /// The number of the file system, as packets have it, and the present epoch.

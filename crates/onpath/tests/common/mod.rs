@@ -9,6 +9,7 @@ pub mod check;
 pub mod clock;
 pub mod cluster;
 pub mod disk;
+pub mod forge;
 pub mod liar;
 pub mod lies;
 pub mod model;

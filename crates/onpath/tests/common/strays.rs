@@ -2,6 +2,7 @@
 
 use super::liar::Liar;
 use super::lies::{Tree, home_requests, name};
+use onpath_wire::cached::CacheCommand;
 use onpath_wire::codec::Wire;
 use onpath_wire::data::{DataReply, Merge};
 use onpath_wire::header::MessageKind;
@@ -42,6 +43,7 @@ pub fn all(liar: &Liar, roles: &[NodeId], honest: SessionNumber, tree: &Tree) ->
         NodeId::data(1),
         NodeId::path(1),
         NodeId::switch(4),
+        NodeId::controller(1),
         NodeId(0),
     ];
     let mut all = Vec::new();
@@ -52,6 +54,7 @@ pub fn all(liar: &Liar, roles: &[NodeId], honest: SessionNumber, tree: &Tree) ->
                     (kind, to.class()),
                     (MessageKind::Request, Some(NodeClass::Shard | NodeClass::Path))
                         | (MessageKind::Data, Some(NodeClass::Data))
+                        | (MessageKind::PeerAnswer, Some(NodeClass::Controller))
                 );
                 if source != me || !asks {
                     all.push(Stray { to, source, kind, body: body.clone(), forwarded: false });
@@ -88,7 +91,34 @@ fn bodies(liar: &Liar, honest: SessionNumber, tree: &Tree) -> Vec<(MessageKind, 
         Peer::PathsAsk { from: None },
         Peer::DirectoryAsk { parent: InodeId::ROOT, name: name(b"closed") },
     ];
+    let (parent, epoch, switch) = (InodeId::ROOT, 1, 4);
+    let of_cache = [
+        Peer::CacheLeaseAsk { epoch: 0, numbers: true, registry: 0 },
+        Peer::Lend { parent, name: Some(name(b"closed")), token: 1, number: 1, epoch, switch },
+        Peer::Evicted { parent, name: Some(name(b"closed")), number: 1, epoch },
+        Peer::CacheEnd { epoch: 0 },
+        Peer::CacheHolderAsk,
+        Peer::CacheDrop { epoch },
+        Peer::CacheOn { switch, epoch, wanted: vec![1] },
+    ];
     let answers = [Peer::Done, Peer::Promised, Peer::Lost, Peer::SessionIs { lives: true }, Peer::Busy, Peer::Void];
+    let answers = answers.into_iter().chain([
+        Peer::CacheHolder { epoch, controller: NodeId::session(liar.there.session.id()) },
+        Peer::CacheNames { names: vec![] },
+    ]);
+    let session = NodeId::session(honest.id());
+    let of_controller = [
+        CacheCommand::Status,
+        CacheCommand::Begin { epoch: u16::MAX, until: u32::MAX },
+        CacheCommand::Renew { epoch, until: u32::MAX },
+        CacheCommand::End,
+        CacheCommand::Admit { epoch, key: 1, token: 1, index: 0, number: 1 },
+        CacheCommand::Evict { epoch, key: 1, token: 1, index: 0 },
+        CacheCommand::List { session: NodeId::session(liar.there.session.id()) },
+        CacheCommand::Unlist { session },
+        CacheCommand::Count { threshold: 0 },
+        CacheCommand::Hits { indices: vec![0] },
+    ];
     let commands = [
         SwitchCommand::Status,
         SwitchCommand::Epoch { epoch: TrackingEpoch(u16::MAX) },
@@ -98,10 +128,11 @@ fn bodies(liar: &Liar, honest: SessionNumber, tree: &Tree) -> Vec<(MessageKind, 
         SwitchCommand::VisibilityComplete { epoch: TrackingEpoch(u16::MAX) },
         SwitchCommand::VisibilityClear,
     ];
+    let of_controller = of_controller.into_iter().map(|command| SwitchCommand::Cache { command });
     let request = RequestBody { caller: liar.me(), request: Request::Detach { gone: false } };
-    let peers = peers.iter().map(|peer| (MessageKind::Peer, peer.to_bytes()));
-    let answers = answers.iter().map(|answer| (MessageKind::PeerAnswer, answer.to_bytes()));
-    let commands = commands.iter().map(|command| (MessageKind::Switch, command.to_bytes()));
+    let peers = peers.iter().chain(&of_cache).map(|peer| (MessageKind::Peer, peer.to_bytes()));
+    let answers = answers.map(|answer| (MessageKind::PeerAnswer, answer.to_bytes()));
+    let commands = commands.into_iter().chain(of_controller).map(|command| (MessageKind::Switch, command.to_bytes()));
     let of_homes = home_requests(data).map(|request| (MessageKind::Data, request.to_bytes()));
     let merged = Merge::Counted { data, blocks: 0, version: u64::MAX, undone: vec![] };
     peers

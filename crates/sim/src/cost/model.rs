@@ -267,8 +267,7 @@ impl Model {
 
     /// What the switch has counted.
     fn switched(&self) -> BTreeMap<&'static str, u64> {
-        let recirculated = self.switch.iter().filter_map(|switch| Some((RECIRCULATED, switch.recirculated()?)));
-        self.switch.iter().flat_map(Switch::counters).chain(recirculated).collect()
+        self.switch.iter().flat_map(Switch::counters).collect()
     }
 
     /// Lets time pass: change-logs are pushed and applied.

@@ -105,7 +105,8 @@ stored_struct! {
         pub resident: bool,
         /// What it is.
         pub kind: MemberKind,
-        /// The name of the key by which it was let in; none: the only one of the cluster, or none at all.
+        /// Something if its key has an owner, so that it may not name other callers: what such a key is called, or that it is one, since shards
+        /// do not hear names. None: the key of the cluster, or none at all.
         pub key: Option<Name>,
         /// It lives; else it is dead, and not everybody has heard of it.
         pub alive: bool,

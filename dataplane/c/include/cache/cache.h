@@ -9,6 +9,7 @@
 #include "cache/lease.h"
 #include "cache/permission.h"
 #include "cache/registers.h"
+#include "common/counters.h"
 #include "common/done.h"
 
 /* Where a packet is on its way. */
@@ -249,6 +250,9 @@ ONPATH_INLINE int onpath_go_on(struct onpath_state *state, const struct onpath_c
 			       struct onpath_walk *walk, struct onpath_done *done)
 {
 	if (walk->before_names) {
+		/* D-123. */
+		if (!onpath_planted(123))
+			onpath_count(state, ONPATH_PASSES_RECIRCULATED);
 		onpath_look_up(state, header, walk);
 		return 1;
 	}

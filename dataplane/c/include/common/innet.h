@@ -338,6 +338,7 @@ enum onpath_counter {
 	ONPATH_INVALIDATE_DONE,
 	ONPATH_INVALIDATE_OTHER_EPOCH,
 	ONPATH_INVALIDATE_NOT_THERE,
+	ONPATH_PASSES_RECIRCULATED,
 	ONPATH_COUNTERS
 };
 
@@ -390,6 +391,7 @@ enum onpath_counter {
 	"invalidate_done", \
 	"invalidate_other_epoch", \
 	"invalidate_not_there", \
+	"passes_recirculated", \
 }
 
 #endif

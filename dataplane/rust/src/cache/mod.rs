@@ -124,10 +124,7 @@ impl Registers {
     pub(crate) fn go_on(&mut self, waiting: Waiting) -> Progress {
         let Waiting { passes, locks, .. } = waiting;
         match (waiting.at, waiting.header) {
-            (At::Names, header) => {
-                self.recirculated += 1;
-                self.look_up(header, passes + 1, locks)
-            }
+            (At::Names, header) => self.look_up(header, passes + 1, locks),
             (At::Stamp(found), Cache::Read(read)) => self.read(read, found, passes, locks),
             (At::Stamp(found), Cache::Fill(fill)) => self.fill(fill, found),
             (At::Stamp(found), Cache::Invalidate(entry)) => self.invalidate(entry, found, passes),

@@ -38,8 +38,6 @@ pub struct Registers {
     pub(super) report: Report,
     pub(super) counts: Counts,
     pub(super) locks: locks::Counters,
-    /// Passes beyond the first one of each packet.
-    pub(super) recirculated: u64,
     /// A power of two.
     pub(super) entries: usize,
     /// As many as entries, and as values; none before the first epoch.
@@ -58,7 +56,6 @@ impl Registers {
             report: Report::default(),
             counts: Counts::new(config),
             locks: locks::Counters::default(),
-            recirculated: 0,
             entries: config.cached(),
             stamps: vec![],
             values: vec![],
@@ -120,10 +117,6 @@ impl Registers {
     /// Has lock counters from now on, all 0, or none.
     pub(crate) fn set_locks(&mut self, how: Locks) {
         self.locks = locks::Counters::new(how, self.entries);
-    }
-
-    pub(crate) fn recirculated(&self) -> u64 {
-        self.recirculated
     }
 
     pub(crate) fn locked(&self) -> u64 {

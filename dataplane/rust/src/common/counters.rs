@@ -1,4 +1,4 @@
-//! Counters (D-43): what became of packets and of copies. Each packet is one of the first kind by construction, since
+//! Counters (D-43): what became of packets and of copies, and passes. Each packet is one of the first kind by construction, since
 //! [`crate::Switch::step`] ends in one counter.
 
 macro_rules! counters {
@@ -115,6 +115,8 @@ counters! {
     InvalidateOtherEpoch = "invalidate_other_epoch",
     /// There is no such entry (D-104).
     InvalidateNotThere = "invalidate_not_there",
+    /// Passes beyond the first one of a packet (D-123).
+    PassesRecirculated = "passes_recirculated",
 }
 
 impl Counter {
@@ -123,9 +125,14 @@ impl Counter {
         matches!(self, Counter::CopiesSent | Counter::CopiesUnrouted)
     }
 
+    /// Whether it counts packets by what became of them: each is one of these.
+    pub fn counts_packets(self) -> bool {
+        !self.counts_copies() && self != Counter::PassesRecirculated
+    }
+
     /// Whether it counts what becomes of packets of the cache alone.
     pub fn is_of_cache(self) -> bool {
-        ["read_", "fill_", "invalidate_"].iter().any(|of| self.name().starts_with(of))
+        ["read_", "fill_", "invalidate_", "passes_"].iter().any(|of| self.name().starts_with(of))
     }
 
     /// Whether the packets that it counts were dropped.

@@ -247,6 +247,8 @@ bugs! {
     D121 = 121,
     /// A reboot leaves the names.
     D122 = 122,
+    /// Passes are not counted.
+    D123 = 123,
 }
 
 #[cfg(feature = "planted")]

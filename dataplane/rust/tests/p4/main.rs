@@ -362,7 +362,7 @@ fn the_verdict_has_an_entry_for_every_counter() {
     let counted: BTreeSet<Counter> =
         verdict.iter().map(|entry| Counter::ALL[*entry.arguments.last().expect("a counter") as usize]).collect();
     // Those of the cache are in a table of their own.
-    let packets = |counter: &&Counter| !counter.counts_copies() && !counter.is_of_cache();
+    let packets = |counter: &&Counter| counter.counts_packets() && !counter.is_of_cache();
     let wanted = Counter::ALL.iter().filter(packets).filter(|counter| **counter != Counter::Plain);
     assert_eq!(counted, wanted.copied().collect());
     let parser = without_comments(&parser());
