@@ -62,7 +62,9 @@ pub(super) fn while_open(shared: &Shared, socket: &Socket, mut take: impl FnMut(
     while !shared.stopped.load(Ordering::Acquire) {
         match socket.receive(&mut inbox, shared.wait) {
             Ok(()) => take(&mut inbox),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // Who looks again and again alone on its CPU goes on at once; others get theirs where there are fewer CPUs than threads that do.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::yield_now(),
             // What an earlier datagram met on its way (nobody listens there) is told here.
             Err(error) => tracing::trace!(%error, "receiving"),
         }
