@@ -22,6 +22,7 @@ fn an_append_is_undone_once_more() {
 #[test]
 fn a_home_keeps_the_size_of_a_write_that_is_done_again() {
     is_clean(SimConfig::from_seed(1354), Writes::TwoPhase);
+    is_clean(SimConfig::from_seed(6591), Writes::TwoPhase);
     is_clean(SimConfig::from_seed(2245).with_switch(), Writes::Visible);
     is_clean(SimConfig::from_seed(3823).with_switch(), Writes::Visible);
 }
