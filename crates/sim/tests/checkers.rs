@@ -3,6 +3,8 @@
 //! A history is what the world tells the checker: who asks, what a shard journals and puts out, what a client takes, what a
 //! crash leaves. Everything happens at shard 0; the root belongs to everybody.
 
+mod crashes;
+
 use onpath_sim::check::{Checker, Excuse};
 use onpath_sim::client::Asked;
 use onpath_sim::model::Caller;
@@ -62,10 +64,14 @@ const SESSION: SessionId = SessionId(1);
 
 impl History {
     fn new() -> History {
-        let mut history = History { checker: Checker::new(key(), map(1), 1), asked: 0, lsn: 0 };
-        let open = history.ask(Request::SetAttr { id: InodeId::ROOT, set: mode(0o777) });
-        history.records(&open, vec![]);
-        history
+        History { checker: Checker::new(key(), map(1), 1), asked: 0, lsn: 0 }.opened()
+    }
+
+    /// The same, and the root belongs to everybody.
+    fn opened(mut self) -> History {
+        let open = self.ask(Request::SetAttr { id: InodeId::ROOT, set: mode(0o777) });
+        self.records(&open, vec![]);
+        self
     }
 
     fn ask(&mut self, request: Request) -> Question {
@@ -82,16 +88,21 @@ impl History {
     /// The shard journals what answers a question.
     fn records(&mut self, question: &Question, effects: Vec<Effect>) {
         self.lsn += 1;
-        let record = Record {
+        let record = Record { effects, ..self.record_of(question) };
+        self.checker.appended(0, self.lsn, shard(), &record.to_stored());
+    }
+
+    /// A record that answers a question.
+    fn record_of(&self, question: &Question) -> Record {
+        Record {
             stamp: Stamp(self.lsn),
             session: SESSION,
             request: question.seq,
             oldest: question.seq,
             uid: question.asked.caller.uid,
             answer: Answer::Done,
-            effects,
-        };
-        self.checker.appended(0, self.lsn, shard(), &record.to_stored());
+            effects: vec![],
+        }
     }
 
     /// A shard journals what it does of its own accord.
@@ -412,58 +423,6 @@ fn permissions_that_outlive_the_chmod_that_took_them() {
     closed(&mut h);
     h.records(&make, born("b", 2));
     h.is_wrong("succeeds instead of");
-}
-
-#[test]
-fn an_acknowledged_change_that_a_crash_loses() {
-    for may_lose in [false, true] {
-        let mut h = History::new();
-        h.checker.durable(0, 1);
-        h.makes("a", 1);
-        h.checker.crashed(0, 1, may_lose);
-        if may_lose {
-            h.is_right();
-            let look = h.ask(look("a"));
-            h.emits(&look, &entry(file(1), 10, false));
-            h.is_wrong("instead of");
-        } else {
-            h.is_wrong("a crash loses");
-        }
-    }
-}
-
-/// the answer rests on a record that was not safe.
-#[test]
-fn an_answer_that_shows_what_a_crash_takes_back() {
-    let mut h = History::new();
-    h.checker.durable(0, 1);
-    let make = h.ask(create(InodeId::ROOT, &name("a")));
-    h.records(&make, born("a", 1));
-    let look = h.ask(look("a"));
-    h.answers(&look, &entry(file(1), 10, false));
-    h.is_right();
-    h.checker.crashed(0, 1, false);
-    h.is_wrong("a crash takes back what");
-}
-
-#[test]
-fn a_change_that_stands_although_what_it_rests_on_is_lost() {
-    let mut h = History { checker: Checker::new(key(), map(2), 2), asked: 0, lsn: 0 };
-    let make = h.ask(create(InodeId::ROOT, &name("a")));
-    h.records(&make, born("a", 1));
-    let remove = h.ask(unlink(InodeId::ROOT, &name("a")));
-    let record = Record {
-        stamp: Stamp(9),
-        session: SESSION,
-        request: remove.seq,
-        oldest: remove.seq,
-        uid: 0,
-        answer: Answer::Done,
-        effects: vec![],
-    };
-    h.checker.appended(1, 1, NodeId::shard(ShardId(1)), &record.to_stored());
-    h.checker.crashed(0, 0, true);
-    h.is_wrong("rests on what is lost");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod gone;
 pub(crate) mod listed;
+mod losses;
 pub(crate) mod network;
 mod schedules;
 pub(crate) mod two_phase;

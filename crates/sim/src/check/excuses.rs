@@ -36,6 +36,8 @@ pub enum Excuse {
     LostAnswer,
     /// An acknowledged change is taken back by a power loss.
     LostChange,
+    /// A power loss takes the bytes of a write, and not the size and times that the home has learned of it.
+    Hollow,
     /// A write that a power loss took back is heard of once more.
     Revived,
     /// A kill takes a revived write back again.
@@ -77,7 +79,7 @@ const KINDS: usize = Excuse::ALL.len();
 
 impl Excuse {
     /// All of them.
-    pub const ALL: [Excuse; 18] = [
+    pub const ALL: [Excuse; 19] = [
         Excuse::Earlier,
         Excuse::Shown,
         Excuse::Reason,
@@ -90,6 +92,7 @@ impl Excuse {
         Excuse::NoSpace,
         Excuse::LostAnswer,
         Excuse::LostChange,
+        Excuse::Hollow,
         Excuse::Revived,
         Excuse::LostAgain,
         Excuse::Shortened,
@@ -113,6 +116,7 @@ impl Excuse {
             Excuse::NoSpace => "no_space",
             Excuse::LostAnswer => "lost_answer",
             Excuse::LostChange => "lost_change",
+            Excuse::Hollow => "hollow",
             Excuse::Revived => "revived",
             Excuse::LostAgain => "lost_again",
             Excuse::Shortened => "shortened",
@@ -123,7 +127,7 @@ impl Excuse {
     }
 
     /// How many a run may have: of 100 answers, and of 100 crashes, crashes that may lose something, and times of full disks. More than
-    /// the worst of a thousand seeds of either form needs.
+    /// the worst of twenty thousand seeds of either form needs.
     fn rates(self) -> [u64; 4] {
         match self {
             Excuse::Earlier => [2, 100, 0, 0],
@@ -135,11 +139,12 @@ impl Excuse {
             Excuse::Registry => [0, 50, 0, 0],
             Excuse::Busy => [0, 20, 0, 0],
             Excuse::Refused => [6, 0, 0, 0],
-            Excuse::NoSpace => [0, 0, 0, 40_000],
+            Excuse::NoSpace => [0, 0, 0, 60_000],
             Excuse::LostAnswer => [0, 0, 300, 0],
             Excuse::LostChange => [4, 0, 30_000, 0],
             Excuse::Revived | Excuse::Shortened => [0, 0, 100, 0],
             Excuse::LostAgain | Excuse::Forgotten => [0, 20, 0, 0],
+            Excuse::Hollow => [0, 100, 200, 0],
             Excuse::Unsynced => [0, 0, 200, 0],
             Excuse::Mortal => [0, 0, 100, 0],
         }
@@ -164,6 +169,7 @@ impl Excuse {
             | Excuse::NoSpace
             | Excuse::LostAnswer
             | Excuse::LostChange
+            | Excuse::Hollow
             | Excuse::Unsynced => 30,
         }
     }

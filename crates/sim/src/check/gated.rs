@@ -103,6 +103,10 @@ impl Gated {
         Gated { by, process, lsn, record, locks: BTreeSet::new(), write: Some(at) }
     }
 
+    fn request(&self) -> (SessionId, RequestSeq) {
+        (self.record.session, self.record.request)
+    }
+
     /// Whether an answer may show it: it is asked for by name or id, or shown under another name.
     fn shows_in(&self, request: &Request, ids: &[InodeId]) -> bool {
         let about = request.describe().about;
@@ -141,13 +145,14 @@ impl Checker {
     /// A crash has left this prefix of a process's journal. A reply under way for what is lost may still arrive if it `may_lose`.
     pub(super) fn forget_gated(&mut self, process: usize, kept: u64, may_lose: bool) {
         let lost = |gated: &Gated| gated.process == process && gated.lsn > kept;
-        let requests: Vec<_> =
-            self.gated.iter().filter(|g| lost(g)).map(|g| (g.record.session, g.record.request)).collect();
+        let requests: Vec<_> = self.gated.iter().filter(|g| lost(g)).map(|g| (g.request(), g.write)).collect();
         self.gated.retain(|gated| !lost(gated));
-        for (session, seq) in requests.into_iter().filter(|_| may_lose) {
-            if let Some(pending) = self.pending(session, seq) {
-                pending.excused.extend(pending.on_mark);
-            }
+        for ((session, seq), write) in requests.into_iter().filter(|_| may_lose) {
+            let Some(pending) = self.pending(session, seq) else { continue };
+            pending.excused.extend(pending.on_mark);
+            // Its answer may be on the way to a table.
+            let asked = pending.asked.clone();
+            write.into_iter().for_each(|at| _ = self.gone.insert(at, (session, seq, asked.clone())));
         }
     }
 
@@ -194,7 +199,7 @@ impl Checker {
     fn expose_one(&mut self, shown: impl Fn(&Gated) -> bool) -> bool {
         let Some(index) = self.gated.iter().position(shown) else { return false };
         let gated = self.gated.remove(index).expect("just found");
-        self.happens(gated.by, &gated.record, (gated.process, gated.lsn));
+        self.happens(gated.by, &gated.record, (gated.process, gated.lsn), gated.write);
         true
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::client::Asked;
 use crate::model::{Delta, Model};
-use onpath_wire::ids::{InodeId, RequestSeq, SessionId};
+use onpath_wire::ids::{InodeId, LogSeq, RequestSeq, SessionId};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -13,10 +13,15 @@ struct Entry {
     asked: Rc<Asked>,
     /// The process and position of its record, then of all others on which it rests.
     rests_on: SmallVec<[(usize, u64); 1]>,
+    /// A write that a data node answers: the file, and its position there.
+    write: Option<At>,
     created: Option<InodeId>,
     acknowledged: bool,
     delta: Delta,
 }
+
+/// Where a data node has a write that it answers: the file, and the position.
+pub(super) type At = (InodeId, LogSeq);
 
 /// A change that a crash took back.
 pub(super) struct Lost {
@@ -24,6 +29,7 @@ pub(super) struct Lost {
     pub(super) session: SessionId,
     pub(super) seq: RequestSeq,
     pub(super) asked: Rc<Asked>,
+    pub(super) write: Option<At>,
     pub(super) acknowledged: bool,
 }
 
@@ -33,6 +39,8 @@ pub(super) struct Cut {
     pub(super) lost: Vec<Lost>,
     /// Changes that stand although they rest on lost ones.
     pub(super) contradictions: Vec<String>,
+    /// Writes of which a data node has lost the bytes, and the home has the size and times; and whether each was acknowledged.
+    pub(super) hollow: Vec<((SessionId, RequestSeq), bool)>,
 }
 
 /// The log.
@@ -56,13 +64,22 @@ impl Log {
         &mut self,
         request: (SessionId, RequestSeq),
         asked: Rc<Asked>,
-        rests_on: SmallVec<[(usize, u64); 1]>,
+        (rests_on, write): (SmallVec<[(usize, u64); 1]>, Option<At>),
         created: Option<InodeId>,
         delta: Delta,
     ) -> u64 {
         let position = self.end;
         self.end += 1;
-        self.entries.push_back(Entry { position, request, asked, rests_on, created, acknowledged: false, delta });
+        self.entries.push_back(Entry {
+            position,
+            request,
+            asked,
+            rests_on,
+            write,
+            created,
+            acknowledged: false,
+            delta,
+        });
         position
     }
 
@@ -129,33 +146,45 @@ impl Log {
         found
     }
 
-    /// Takes back the last change, which has never happened.
-    pub(super) fn take_back(&mut self, model: &mut Model, position: u64) {
-        let mut last = self.entries.pop_back().expect("it was pushed just now");
-        assert_eq!(last.position, position, "the last one is taken back");
-        model.swap(&mut last.delta);
-    }
-
-    /// Takes back what a crash of `process` lost, and puts the rest forward again without it.
-    pub(super) fn crashed(&mut self, model: &mut Model, process: usize, kept: u64) -> Cut {
+    /// Takes back what a crash of `process` lost, and puts the rest forward again without it. Of writes that homes have learned the
+    /// records of these stand in for those that data nodes have lost.
+    pub(super) fn crashed(
+        &mut self,
+        model: &mut Model,
+        (process, kept): (usize, u64),
+        learned: impl Fn(At) -> Option<(usize, u64)>,
+    ) -> Cut {
         self.durable[process] = self.durable[process].max(kept);
-        self.lose(model, |entry| entry.rests_on.iter().any(|&(of, lsn)| of == process && lsn > kept))
+        let is_lost = |entry: &Entry| entry.rests_on.iter().any(|&(of, lsn)| of == process && lsn > kept);
+        self.lose(model, is_lost, learned)
     }
 
-    /// The same of what a start has undone of a request, since not all of its bytes were there.
-    pub(super) fn undone(&mut self, model: &mut Model, request: (SessionId, RequestSeq)) -> Cut {
-        self.lose(model, |entry| entry.request == request)
+    /// The same of a write that a start of its data node has undone, since not all of its bytes were there.
+    pub(super) fn undone(&mut self, model: &mut Model, at: At, learned: impl Fn(At) -> Option<(usize, u64)>) -> Cut {
+        self.lose(model, |entry| entry.write == Some(at), learned)
     }
 
-    fn lose(&mut self, model: &mut Model, lost: impl Fn(&Entry) -> bool) -> Cut {
+    fn lose(
+        &mut self,
+        model: &mut Model,
+        is_lost: impl Fn(&Entry) -> bool,
+        learned: impl Fn(At) -> Option<(usize, u64)>,
+    ) -> Cut {
         let mut cut = Cut::default();
-        let Some(first) = self.entries.iter().position(&lost) else { return cut };
+        for entry in self.entries.iter_mut().filter(|entry| is_lost(entry)) {
+            if let Some(at) = entry.write.and_then(&learned) {
+                entry.rests_on = [at].into_iter().collect();
+                entry.write = None;
+                cut.hollow.push((entry.request, entry.acknowledged));
+            }
+        }
+        let Some(first) = self.entries.iter().position(&is_lost) else { return cut };
         self.entries.range_mut(first..).rev().for_each(|entry| model.swap(&mut entry.delta));
         for mut entry in self.entries.split_off(first) {
-            if lost(&entry) {
-                let ((session, seq), asked) = (entry.request, entry.asked);
+            if is_lost(&entry) {
+                let ((session, seq), asked, write) = (entry.request, entry.asked, entry.write);
                 let (position, acknowledged) = (entry.position, entry.acknowledged);
-                cut.lost.push(Lost { position, session, seq, asked, acknowledged });
+                cut.lost.push(Lost { position, session, seq, asked, write, acknowledged });
                 continue;
             }
             let again = super::decide(model, &entry.asked);

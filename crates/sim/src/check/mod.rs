@@ -6,6 +6,7 @@
 //! changes are gated, their witness is the moment at which they are exposed.
 //! Operations are linearizable if every accepted reply has a witness between question and answer.
 
+mod crashes;
 mod digest;
 mod excuses;
 mod gated;
@@ -23,9 +24,9 @@ pub use queues::Queues;
 pub use rest::Rest;
 
 use crate::client::{Asked, Write};
-use crate::model::{Caller, Decided, Expected, Model, Seen};
+use crate::model::{Caller, Decided, Expected, Model};
 use gated::Gated;
-use log::{Cut, Log};
+use log::Log;
 use onpath_kernel::Gauge;
 use onpath_wire::data::{DataReply, DataRequest};
 use onpath_wire::disk::Stored;
@@ -70,6 +71,8 @@ struct Pending {
     fulls: u64,
     /// Its session has brought the home what a data node has recorded of it: R-17 holds for that, too.
     brought: bool,
+    /// A power loss has taken its bytes, and its home has the rest: it is done again when it is repeated.
+    hollow: bool,
 }
 
 impl Pending {
@@ -86,6 +89,7 @@ impl Pending {
             is_lost: false,
             fulls,
             brought: false,
+            hollow: false,
         }
     }
 }
@@ -157,6 +161,8 @@ pub struct Checker {
     reviving: BTreeMap<(SessionId, RequestSeq), Rc<Asked>>,
     /// Those that it has heard of once more, for nobody who waits: a crash that comes before anybody is told takes them back again.
     revived: BTreeSet<(SessionId, RequestSeq)>,
+    /// Writes whose records a power loss took from data nodes that had answered them, or were about to.
+    gone: BTreeMap<log::At, (SessionId, RequestSeq, Rc<Asked>)>,
     /// That files were read, told by sessions that have left before they were answered.
     left: BTreeMap<(SessionId, RequestSeq), Rc<Asked>>,
     /// Power was lost where commits are not awaited.
@@ -196,6 +202,7 @@ impl Checker {
             forgotten: 0,
             reviving: BTreeMap::new(),
             revived: BTreeSet::new(),
+            gone: BTreeMap::new(),
             left: BTreeMap::new(),
             lost_power: false,
             sizes: own::Sizes::default(),
@@ -310,24 +317,24 @@ impl Checker {
             Err(error) => return self.violation(format!("{by:?} journals what does not decode: {error}")),
         };
         self.promises.note(by, (process, lsn), &record);
-        self.learns(&record, (process, lsn));
+        self.learns(by, &record, (process, lsn));
         self.locked_by(by, &record);
         if record.session.0 == 0 || record.answer == Answer::Nothing {
             self.own_work(by, &record, (process, lsn));
-            return self.sizes.note(&record);
+            return self.sizes.note(&record, (process, lsn));
         }
-        self.sizes.note(&record);
+        self.sizes.note(&record, (process, lsn));
         match Gated::of(by, (process, lsn), &record, &self.map) {
             Some(gated) => {
                 self.happened([2, record.session.0.into(), record.request.0]);
                 self.gated.push_back(gated);
             }
-            None => self.happens(by, &record, (process, lsn)),
+            None => self.happens(by, &record, (process, lsn), None),
         }
     }
 
     /// A recorded change is exposed.
-    fn happens(&mut self, by: NodeId, record: &Record, at: (usize, u64)) {
+    fn happens(&mut self, by: NodeId, record: &Record, at: (usize, u64), write: Option<log::At>) {
         self.happened([3, record.session.0.into(), record.request.0]);
         let Some(known) = self.sessions.get_mut(&record.session) else { return };
         let reviving = self.reviving.remove(&(record.session, record.request));
@@ -346,15 +353,16 @@ impl Checker {
             return self.violation(what);
         };
         let rests_on = promises::rests_on(&self.promises, by, record);
-        let is_lost = rests_on.is_none();
         self.checks.intentions += u64::from(rests_on.as_ref().is_none_or(|all| !all.is_empty()));
-        let rests_on = std::iter::once(at).chain(rests_on.into_iter().flatten()).collect();
-        let outcome = witness(&mut self.model, &mut self.log, pending, record, rests_on);
         self.checks.changes += 1;
-        if is_lost && outcome.is_ok() {
-            self.is_lost_at_once(record.session, record.request);
-            return;
-        }
+        let outcome = match rests_on {
+            // What is lost with the promise may be what has made it right, so the model is not asked.
+            None => is_lost_at_once(pending).map(|()| self.checks.taken_back += 1),
+            Some(rests_on) => {
+                let rests_on = std::iter::once(at).chain(rests_on).collect();
+                witness(&mut self.model, &mut self.log, pending, record, (rests_on, write))
+            }
+        };
         if let Err(why) = outcome {
             let what = format!("{by:?} {:?}/{} {:?}: {why}", record.session, record.request, pending.asked);
             self.violation(what);
@@ -472,84 +480,6 @@ impl Checker {
             None => {}
         }
     }
-
-    /// A process's journal is durable up to here.
-    pub fn durable(&mut self, process: usize, lsn: u64) {
-        self.log.durable(process, lsn);
-    }
-
-    /// A crash has left this prefix of a process's journal. What it took back happens no more; nothing
-    /// acknowledged may be among it unless `may_lose`.
-    pub fn crashed(&mut self, process: usize, kept: u64, may_lose: bool) {
-        self.happened([4, process as u64, kept]);
-        self.lost_power |= may_lose;
-        self.suffered.crashes += 1;
-        self.suffered.losses += u64::from(may_lose);
-        self.forget_gated(process, kept, may_lose);
-        self.forget_learned(process, kept);
-        self.promises.crashed(process, kept);
-        let cut = self.log.crashed(&mut self.model, process, kept);
-        self.lose(cut, may_lose);
-    }
-
-    /// Changes were taken back, and happen no more; nothing acknowledged may be among them unless `may_lose`.
-    fn lose(&mut self, cut: Cut, may_lose: bool) {
-        self.model.loosen_times();
-        self.checks.taken_back += cut.lost.len() as u64;
-        self.violations.extend(cut.contradictions);
-        if !may_lose && let Some(first) = cut.lost.first().map(|lost| lost.position) {
-            self.judge_taken(first);
-        }
-        for lost in cut.lost {
-            self.forget_witness(lost.session, lost.seq, may_lose);
-            let revived = self.revived.remove(&(lost.session, lost.seq));
-            if (may_lose || revived) && lost.asked.write.is_some() {
-                self.reviving.insert((lost.session, lost.seq), lost.asked.clone());
-            }
-            match (lost.acknowledged, may_lose, revived) {
-                (false, ..) => {}
-                (true, true, _) => self.excuse(Excuse::LostChange),
-                (true, false, true) => self.excuse(Excuse::LostAgain),
-                (true, false, false) => self.violation(format!(
-                    "a crash loses {:?}/{}, which was acknowledged: {:?}",
-                    lost.session, lost.seq, lost.asked
-                )),
-            }
-        }
-    }
-
-    /// Changes from `first` on were taken back: answers that clients have taken must be right without them.
-    fn judge_taken(&mut self, first: u64) {
-        if self.forgotten > first {
-            self.excuse(Excuse::Forgotten);
-        }
-        for taken in std::mem::take(&mut self.taken) {
-            if taken.end <= first
-                || matches!(taken.reply, Reply::NeedCaller { .. } | Reply::Failed { errno: Errno::ENOSPC })
-            {
-                continue;
-            }
-            let right =
-                |model: &mut Model| reply::unchanged(model, &taken.asked, &taken.reply, Seen::Elsewhere).is_ok();
-            let model = &mut self.model;
-            if !right(model) && !self.log.search_back(model, taken.invoked, right) {
-                let what = format!("a crash takes back what {:?} was answered: {:?}", taken.asked, taken.reply);
-                self.violation(what);
-            }
-        }
-    }
-
-    /// A request's change happens no more.
-    fn forget_witness(&mut self, session: SessionId, seq: RequestSeq, may_lose: bool) {
-        let pending = self.sessions.get_mut(&session).and_then(|known| known.pending.iter_mut().find(|p| p.seq == seq));
-        let Some(pending) = pending else { return };
-        pending.witness = None;
-        if may_lose {
-            let valid = pending.valid.iter().filter(|(_, change)| *change).map(|(hash, _)| *hash);
-            pending.excused.extend(valid.chain(pending.on_mark));
-        }
-        pending.valid.retain(|(_, change)| !*change);
-    }
 }
 
 /// Applies the change that a record witnesses.
@@ -558,9 +488,10 @@ fn witness(
     log: &mut Log,
     pending: &mut Pending,
     record: &Record,
-    rests_on: SmallVec<[(usize, u64); 1]>,
+    rests_on: (SmallVec<[(usize, u64); 1]>, Option<log::At>),
 ) -> Result<(), String> {
-    if pending.witness.is_some() {
+    let may_be_again = std::mem::take(&mut pending.hollow);
+    if pending.witness.is_some() && !may_be_again {
         return Err("is executed twice".into());
     }
     let asked = &pending.asked;
@@ -574,6 +505,16 @@ fn witness(
     // Also what changes nothing that the model knows, such as an attach: a crash may take it back.
     let position = log.push((record.session, record.request), asked.clone(), rests_on, created, delta);
     pending.witness = Some(Witness { position, expected });
+    Ok(())
+}
+
+/// What was recorded for a request rests on what others have lost: it never happens, and the answer that is under way is what a loss of
+/// power took.
+fn is_lost_at_once(pending: &mut Pending) -> Result<(), String> {
+    if pending.witness.is_some() {
+        return Err("is executed twice".into());
+    }
+    pending.is_lost = true;
     Ok(())
 }
 

@@ -1,10 +1,9 @@
 //! What an intention rests on: it is answered before the promises of its participants are durable, so that a loss of power of any of them
 //! takes it back.
 
-use super::Checker;
 use onpath_wire::disk::record::{Effect, Record};
 use onpath_wire::disk::txn::Part;
-use onpath_wire::ids::{NodeId, RequestSeq, SessionId, TxnId};
+use onpath_wire::ids::{NodeId, TxnId};
 use std::collections::BTreeMap;
 
 /// The records of promises that are not over: of each the process and the position, or none once a crash has taken it.
@@ -44,16 +43,4 @@ pub(super) fn rests_on(Promises(all): &Promises, by: NodeId, record: &Record) ->
     });
     let each = asked.flat_map(|(txn, participants)| participants.iter().map(|shard| (*txn, NodeId::shard(*shard))));
     each.map(|promise| all.get(&promise).copied().flatten()).collect()
-}
-
-impl Checker {
-    /// What was recorded for a request rests on what others have lost: it never happens, and the answer that is under way is what a loss of
-    /// power took.
-    pub(super) fn is_lost_at_once(&mut self, session: SessionId, seq: RequestSeq) {
-        let Some(pending) = self.pending(session, seq) else { return };
-        pending.is_lost = true;
-        let Some(witness) = pending.witness.take() else { return };
-        self.checks.taken_back += 1;
-        self.log.take_back(&mut self.model, witness.position);
-    }
 }

@@ -1,7 +1,7 @@
 //! Writes of files: as questions about them, and as what data nodes answer by themselves.
 
 use super::gated::Gated;
-use super::{Checker, Pending, Write, kinds};
+use super::{Checker, Excuse, Pending, Write, kinds, log};
 use onpath_wire::data::{self, DataRequest};
 use onpath_wire::disk::Stored;
 use onpath_wire::disk::block::{DataRecord, PendingMerge, UndoneWrite};
@@ -11,6 +11,7 @@ use onpath_wire::innet::{InNet, VisibilityResult};
 use onpath_wire::packet::Packet;
 use onpath_wire::reply::Reply;
 use onpath_wire::request::{Request, RequestBody};
+use std::collections::VecDeque;
 
 /// Records of homes that are remembered: a power loss takes the last ones.
 const LEARNED_MAX: usize = 4_096;
@@ -21,6 +22,12 @@ pub(super) struct Learned {
     upto: LogSeq,
     process: usize,
     lsn: u64,
+}
+
+/// The first record by which a home has learned a write.
+pub(super) fn learned(all: &VecDeque<Learned>, (file, seq): log::At) -> Option<(usize, u64)> {
+    let learned = all.iter().find(|learned| learned.file == file && seq <= learned.upto);
+    learned.map(|learned| (learned.process, learned.lsn))
 }
 
 impl Pending {
@@ -50,14 +57,13 @@ impl Checker {
             }
             Ok(DataRecord::Restored { writes, .. }) => {
                 for UndoneWrite { record, merge } in writes.into_iter().filter(|undone| undone.merge.part.is_some()) {
-                    let (file, seq) = (merge.data.inode, LogSeq(record.0));
-                    let is_learned = |learned: &Learned| learned.file == file && seq <= learned.upto;
-                    // The home has the size and times, the data node has not the bytes.
-                    if self.unseen(merge.session, merge.request) || self.learned.iter().any(is_learned) {
-                        continue;
+                    if !self.unseen(merge.session, merge.request) {
+                        let at = (merge.data.inode, LogSeq(record.0));
+                        let lost_power = self.lost_power;
+                        let mut cut = self.log.undone(&mut self.model, at, |at| learned(&self.learned, at));
+                        self.are_hollow(&mut cut, |acknowledged| lost_power || !acknowledged);
+                        self.lose(cut, lost_power);
                     }
-                    let cut = self.log.undone(&mut self.model, (merge.session, merge.request));
-                    self.lose(cut, self.lost_power);
                 }
             }
             Ok(_) => {}
@@ -71,15 +77,30 @@ impl Checker {
     }
 
     /// A home has learned writes.
-    pub(super) fn learns(&mut self, record: &Record, (process, lsn): (usize, u64)) {
+    pub(super) fn learns(&mut self, by: NodeId, record: &Record, (process, lsn): (usize, u64)) {
         for effect in &record.effects {
             if let Effect::Merged { data, last: Some(last), .. } = effect {
+                self.learns_of_gone(by, (data.inode, *last), (process, lsn));
                 self.learned.push_back(Learned { file: data.inode, upto: *last, process, lsn });
                 if self.learned.len() > LEARNED_MAX {
                     self.learned.pop_front();
                 }
                 self.written(data.inode, *last);
             }
+        }
+    }
+
+    /// The last of the writes that a home learns is one that its data node has lost since: a table or a message has kept what it said of them,
+    /// which is all but the bytes.
+    fn learns_of_gone(&mut self, by: NodeId, last: log::At, at: (usize, u64)) {
+        if !self.gone.contains_key(&last) {
+            return;
+        }
+        let of_file: Vec<_> = self.gone.range((last.0, LogSeq(0))..=last).map(|(at, _)| *at).collect();
+        for (session, seq, asked) in of_file.iter().filter_map(|at| self.gone.remove(at)).collect::<Vec<_>>() {
+            self.excuse(Excuse::Hollow);
+            self.reviving.remove(&(session, seq));
+            self.unasked(by, last.0, (session, seq), asked, at);
         }
     }
 

@@ -3,7 +3,8 @@
 //! answered only if all that was acknowledged is there, else by EIO, once; and never by EIO if nothing was acknowledged between the sync
 //! before and the power loss.
 //!
-//! What is documented and not judged: EIO may come although the disk had come further than anybody knows.
+//! What is documented and not judged: EIO may come although the disk had come further than anybody knows. A process that is killed before
+//! it has noted that it serves after a loss of power does not know whether there was another one.
 
 use super::User;
 use super::line::{self, Call as _, Heard, Line, Then};
@@ -60,7 +61,7 @@ pub struct Directories {
     exists: Errno,
     /// Something was acknowledged since the last sync.
     unsynced: bool,
-    /// Power was lost when something was.
+    /// Power was lost when something was, as far as the processes that ended knew.
     excused: bool,
     names: Vec<Lossy<Leads>>,
 }
@@ -192,11 +193,12 @@ impl User for Directories {
     }
 
     fn answered(&mut self, world: &mut World, finished: Finished) {
-        let Some(Heard { unique, call, result, lost, sure }) = self.line.hears(world, finished) else { return };
+        let Some(heard) = self.line.hears(world, finished) else { return };
+        let Heard { unique, call, result, lost, sure, doubted, .. } = heard;
         if lost {
             self.names.iter_mut().for_each(Lossy::lost);
-            self.excused |= self.unsynced || call.changes();
         }
+        self.excused |= doubted && (self.unsynced || call.changes());
         if let Err(why) = self.take(call, sure, result) {
             return self.line.is_wrong(world, unique, &why);
         }

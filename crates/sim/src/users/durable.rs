@@ -48,7 +48,7 @@ pub struct Durable {
     line: Line<Call>,
     id: InodeId,
     handle: Option<Handle>,
-    /// Power was lost since the last sync began.
+    /// Power was lost since the last sync began, as far as the processes that ended knew.
     excused: bool,
     bounds: Vec<u64>,
     marks: Marks,
@@ -185,18 +185,19 @@ impl User for Durable {
     }
 
     fn answered(&mut self, world: &mut World, finished: Finished) {
-        let Some(Heard { unique, call, result, lost, sure }) = self.line.hears(world, finished) else { return };
+        let Some(heard) = self.line.hears(world, finished) else { return };
+        let Heard { unique, call, result, lost, sure, doubted, undoubted } = heard;
         if lost {
             self.cells.iter_mut().for_each(Lossy::lost);
-            self.excused = true;
         }
+        self.excused |= doubted;
         let synced = call.is_sync();
         if let Err(why) = self.take(call, sure, result) {
             return self.line.is_wrong(world, unique, &why);
         }
         if synced {
             self.line.settle();
-            self.excused = !sure;
+            self.excused = !undoubted;
         }
         match self.line.then(self.handle.is_some()) {
             Then::Next => self.next(world),

@@ -15,14 +15,27 @@ pub(super) trait Call: Debug {
     fn is_sync(&self) -> bool;
 }
 
+/// What may take something from a session, or let a sync say so.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Crashes {
+    losses: u64,
+    doubts: u64,
+}
+
+impl Crashes {
+    fn of(world: &World) -> Crashes {
+        Crashes { losses: world.counters.power_losses, doubts: world.doubts }
+    }
+}
+
 /// The calls of a session.
 pub(super) struct Line<C> {
     session: usize,
     /// Of what the session works on, in the root directory.
     pub(super) name: Name,
-    /// The call under way, and how often power had been lost when it began.
-    awaited: Option<(u64, u64, C)>,
-    losses: u64,
+    /// The call under way, and what had happened when it began.
+    awaited: Option<(u64, Crashes, C)>,
+    crashes: Crashes,
     settled: bool,
     closing: bool,
     done: bool,
@@ -37,6 +50,10 @@ pub(super) struct Heard<C> {
     pub(super) lost: bool,
     /// No power was lost since the call began.
     pub(super) sure: bool,
+    /// Since the answer before a process has ended whose next start does not know whether power was lost: a sync may say so.
+    pub(super) doubted: bool,
+    /// None has since the call began.
+    pub(super) undoubted: bool,
 }
 
 /// What comes after an answer.
@@ -53,29 +70,39 @@ impl<C: Call> Line<C> {
     pub(super) fn begin(world: &mut World, what: &str) -> Line<C> {
         let session = world.add_session(&[Caller::default()]);
         let name = Name::new(format!("{PRIVATE}s-{what}-{session}").as_bytes()).expect("a short name");
-        Line { session, name, awaited: None, losses: 0, settled: false, closing: false, done: false }
+        Line {
+            session,
+            name,
+            awaited: None,
+            crashes: Crashes { losses: 0, doubts: 0 },
+            settled: false,
+            closing: false,
+            done: false,
+        }
     }
 
     pub(super) fn call(&mut self, world: &mut World, op: FsOp, call: C) {
         let unique = world.system_call(self.session, 0, op);
         let name = &self.name;
         world.narrate(|| format!("{name:?}: #{unique} is {call:?}"));
-        self.awaited = Some((unique, world.counters.power_losses, call));
+        self.awaited = Some((unique, Crashes::of(world), call));
     }
 
     /// What was answered to the call under way; nothing, and something is wrong, if it is the answer to another one.
     pub(super) fn hears(&mut self, world: &mut World, finished: Finished) -> Option<Heard<C>> {
         let Finished { unique, result, .. } = finished;
-        let Some((_, asked, call)) = self.awaited.take().filter(|(awaited, ..)| *awaited == unique) else {
+        let Some((_, then, call)) = self.awaited.take().filter(|(awaited, ..)| *awaited == unique) else {
             world.checker.violation(format!("{:?} answers what nobody asked", self.name));
             return None;
         };
         if call.is_sync() && matches!(result, Err(Errno::EIO)) {
             world.checker.excuse(Excuse::Unsynced);
         }
-        let losses = world.counters.power_losses;
-        let lost = std::mem::replace(&mut self.losses, losses) != losses;
-        Some(Heard { unique, call, result, lost, sure: asked == losses })
+        let now = Crashes::of(world);
+        let before = std::mem::replace(&mut self.crashes, now);
+        let (lost, doubted) = (before.losses != now.losses, before.doubts != now.doubts);
+        let (sure, undoubted) = (then.losses == now.losses, then.doubts == now.doubts);
+        Some(Heard { unique, call, result, lost, sure, doubted, undoubted })
     }
 
     /// The answer to this call is wrong.

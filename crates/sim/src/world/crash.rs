@@ -107,6 +107,7 @@ impl World {
         process.stop();
         let forgets = process.noted.take().is_some_and(|noted| process.disk.durable() >= noted);
         process.lost_power = power || process.lost_power && !forgets;
+        self.doubts += u64::from(process.lost_power);
         process.disk.cut(Lsn(kept));
         while let Some((_, _, _, op)) = process.disk_ops.pop_front() {
             if !steered && self.rng.random_bool(0.5) {

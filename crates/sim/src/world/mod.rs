@@ -130,6 +130,8 @@ pub struct World {
     /// The checker, with the model.
     pub checker: Checker,
     pub(crate) counters: Counters,
+    /// Processes that ended by a loss of power, or before they had noted on their disk that there was one.
+    pub(crate) doubts: u64,
     digest: u64,
     /// Hears every record, message and crash in words.
     pub narrator: Option<Box<dyn FnMut(String)>>,
@@ -184,6 +186,7 @@ impl World {
             clients: vec![],
             checker,
             counters: Counters::default(),
+            doubts: 0,
             digest: 0,
             narrator: None,
             config,
