@@ -1,7 +1,7 @@
 //! `onpath bench writes` on small numbers.
 
 use super::{assert_empty, assert_spread, list};
-use crate::common::server;
+use crate::common::{server, skipped};
 use serde_json::Value;
 use std::ffi::OsStr;
 
@@ -35,4 +35,21 @@ fn ways_to_answer_writes_are_compared() {
     assert_empty(dir.path());
     let twice = server::run(["bench", "writes", "--forms", "owner,owner"].map(OsStr::new));
     assert!(String::from_utf8_lossy(&twice.stderr).contains("asked for twice"), "{twice:?}");
+}
+
+/// Servers that spin on one CPU let each other run, also where each has to answer the others.
+#[test]
+fn servers_that_spin_share_a_cpu() {
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) {
+        return skipped("bench::writes::servers_that_spin_share_a_cpu", "spinning needs two CPUs");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let words =
+        ["bench", "writes", "--wait", "spin", "--operations", "1000", "--rounds", "1", "--forms", "chain,network"];
+    let words = words.into_iter().chain(["--json", "--dir"]).map(OsStr::new).chain([dir.path().as_os_str()]);
+    let output = server::run(words);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(list(&report, "results").len(), 8, "{report}");
+    assert_empty(dir.path());
 }

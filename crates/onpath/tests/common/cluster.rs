@@ -58,7 +58,7 @@ impl Default for Shape<'_> {
 
 impl Shape<'_> {
     /// As `ONPATH_COMMIT` and `ONPATH_TRACKING` say, and all clusters as `ONPATH_WRITES` does; the latter may be `xdp`, too. `ONPATH_SWITCHES` says how many switches there are then,
-    /// and `ONPATH_SWITCH_CACHE=1` that the first one in user space answers from its cache.
+    /// and `ONPATH_SWITCH_CACHE=1` that the first one answers from its cache.
     pub fn from_env() -> Shape<'static> {
         let Words { commit, tracking, .. } = Words::from_env();
         let xdp = tracking.as_deref() == Some("xdp");
@@ -74,8 +74,7 @@ impl Shape<'_> {
             switches: if switch { number_from_env("ONPATH_SWITCHES", 1) } else { 0 },
             xdp,
             init,
-            cache: (switch && !xdp && number_from_env("ONPATH_SWITCH_CACHE", 0) > 0)
-                .then_some(Shape::default().servers),
+            cache: (switch && number_from_env("ONPATH_SWITCH_CACHE", 0) > 0).then_some(Shape::default().servers),
             // With the calls of a client there are path nodes, if it asks any.
             paths: if through::options().is_some_and(|options| options.path_nodes) { &[0, 2] } else { &[] },
             ..Shape::default()
