@@ -4,11 +4,12 @@ use super::{assert_empty, assert_spread, list};
 use crate::common::{server, skipped};
 use serde_json::Value;
 use std::ffi::OsStr;
+use tempfile::TempDir;
 
 /// Every form is asked for everything, and its writes are answered as it has it.
 #[test]
 fn ways_to_answer_writes_are_compared() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     let forms = ["chain", "two-phase", "owner", "owner-at-once", "network"];
     let words = ["bench", "writes", "--operations", "400", "--rounds", "2", "--window", "8", "--json", "--forms"];
     let forms_words = forms.join(",");
@@ -43,7 +44,7 @@ fn servers_that_spin_share_a_cpu() {
     if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) {
         return skipped("bench::writes::servers_that_spin_share_a_cpu", "spinning needs two CPUs");
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = in_memory();
     let words =
         ["bench", "writes", "--wait", "spin", "--operations", "1000", "--rounds", "1", "--forms", "chain,network"];
     let words = words.into_iter().chain(["--json", "--dir"]).map(OsStr::new).chain([dir.path().as_os_str()]);
@@ -52,4 +53,9 @@ fn servers_that_spin_share_a_cpu() {
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(list(&report, "results").len(), 8, "{report}");
     assert_empty(dir.path());
+}
+
+/// A directory whose flushes take no time.
+fn in_memory() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").expect("a directory on tmpfs")
 }
