@@ -18,7 +18,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Whether all these programs are there; if not, says that `test` is skipped.
-fn installed(test: &str, programs: &[&str]) -> bool {
+pub(crate) fn installed(test: &str, programs: &[&str]) -> bool {
     let missing = programs.iter().find(|program| tool(program).is_none());
     if let Some(program) = missing {
         skipped(test, &format!("{program} is not installed"));
@@ -27,7 +27,7 @@ fn installed(test: &str, programs: &[&str]) -> bool {
 }
 
 /// Runs a shell script in `dir`, its words as `$1` and so on; it must succeed. Gives what it wrote to standard output.
-fn sh(dir: &Path, script: &str, words: &[&Path]) -> String {
+pub(crate) fn sh(dir: &Path, script: &str, words: &[&Path]) -> String {
     let mut command = Command::new("timeout");
     command.args(["-k", "5", &time_limit(), "sh", "-euc", script, "sh"]).args(words).current_dir(dir);
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", "/nonexistent");

@@ -9,6 +9,7 @@ mod handles;
 mod lease;
 mod locks;
 mod mapped;
+mod mtimes;
 mod nameless;
 mod opened;
 mod pairs;
