@@ -419,7 +419,7 @@ impl Shell {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path = std::env::join_paths([binaries].into_iter().chain(std::env::split_paths(&path))).expect("a PATH");
         let (read, write) = std::io::pipe().expect("a pipe");
-        let child = Command::new("bash")
+        let mut child = Command::new("bash")
             .env("HOME", home.path())
             .env("PATH", path)
             .stdin(Stdio::piped())
@@ -427,6 +427,8 @@ impl Shell {
             .stderr(write)
             .spawn()
             .expect("bash runs");
+        // Other tests of this process may have set another one.
+        writeln!(child.stdin.as_mut().expect("it is piped"), "umask 022").expect("bash reads");
         let (sender, output) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(read).lines() {
