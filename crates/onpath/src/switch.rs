@@ -5,7 +5,7 @@ use crate::inspect;
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
-use onpath_dataplane::Config;
+use onpath_dataplane::{Config, Counter};
 use onpath_wire::ids::InodeId;
 use onpath_wire::innet::INNET_UDP_PORT;
 use onpath_wire::shown::Shown;
@@ -171,7 +171,7 @@ fn top(args: &TopArgs) -> anyhow::Result<()> {
     let known = inspect::roles(&args.what, args.key_file.as_deref(), InodeId::NONE)?;
     let mut roles: serde_json::Map<String, Value> = serde_json::from_str(&known.text)?;
     roles.retain(|role, _| role.starts_with("controller-") || role.starts_with("switch-"));
-    let of_cache = |name: &str| OF_CACHE.iter().any(|of| name.starts_with(of));
+    let of_cache = |name: &str| Counter::ALL.iter().any(|counter| counter.is_of_cache() && counter.name() == name);
     let switches = roles.iter_mut().filter(|(role, _)| role.starts_with("switch-"));
     switches.filter_map(|(_, counters)| counters.as_object_mut()).for_each(|all| all.retain(|name, _| of_cache(name)));
     ensure!(
@@ -196,9 +196,6 @@ fn top(args: &TopArgs) -> anyhow::Result<()> {
     say(&table.to_string());
     known.is_whole()
 }
-
-/// How those counters of a switch begin that are about hot metadata.
-const OF_CACHE: [&str; 4] = ["read_", "fill_", "invalidate_", "passes_"];
 
 /// What a name is told by: the inode of its directory, and the name.
 const ANSWERS: &str = "answers_of ";
